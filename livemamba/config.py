@@ -182,6 +182,7 @@ class ThresholdConfig:
     mistake: Annotated[float, Field(ge=0)] = 0.5
     divergence: Annotated[float, Field(ge=0)] = 0.5
     advance: Annotated[float, Field(ge=0)] = 0.5
+    say: Annotated[float, Field(ge=0)] = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)

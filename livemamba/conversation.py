@@ -14,7 +14,7 @@ from livemamba.errors import InputError
 from livemamba.ticks import tick_at_or_after
 from livemamba.timeline import Message
 
-Role = Literal["prompt", "user", "assistant"]
+Role = Literal["prompt", "user"]
 ResponseKind = Literal["success", "mistake", "divergence", "advance", "say"]
 RESPONSE_KINDS: tuple[str, ...] = get_args(ResponseKind)
 
@@ -24,17 +24,15 @@ DIVERGENCE_OPENINGS = ("You did not follow the instruction.", "You are not follo
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """Text that the model reads (or, with `loss`, learns to write) without having chosen to speak.
+    """Text that the model reads and never learns to write.
 
     Attributes:
-        role: prompt (how to behave, recipe, instruction), user (a question), assistant (earlier answers).
+        role: prompt (how to behave, recipe, instruction) or user (a question).
         text: not empty.
-        loss: whether its tokens are targets.
     """
 
     role: Role
     text: str
-    loss: bool = False
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role) or not self.text:
@@ -119,6 +117,8 @@ class Conversation:
     def __post_init__(self) -> None:
         if not self.items:
             raise InputError("a conversation needs at least one item")
+        if isinstance(self.items[0], Decision):
+            raise InputError("a conversation opens with a decision; the model must have read something before it")
         tick = -1
         for place, item in enumerate(self.items):
             if isinstance(item, Frames):
