@@ -1,0 +1,281 @@
+"""The one door for weights: safetensors only, by exact name and shape, or a refusal that lists the differences."""
+
+import json
+import math
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import torch
+from huggingface_hub.errors import HFValidationError, HTTPError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from livemamba.config import MambaConfig
+from livemamba.errors import InputError, MissingError
+from livemamba.model.mamba import MambaBackbone
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+_FETCHED = ["*.safetensors", "*.json", "tokenizer.model", "vocab.txt", "merges.txt"]
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_SHOWN = 8
+
+
+def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> Path:
+    """The folder that a name stands for; only a hub id that is no local folder makes a connection.
+
+    Args:
+        name_or_path: a folder, or the hub's "organisation/name", of which safetensors, JSON and tokenizer files
+            are fetched. What looks like a path (starts with . / or ~, ends in a slash, has several) is never
+            taken for a hub id.
+        revision: branch, tag or commit on the hub.
+
+    Raises:
+        MissingError: if there is no such folder and the hub, if asked, does not give one.
+        InputError: if it is a file.
+    """
+    path = Path(name_or_path).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise InputError(f"{name_or_path} is a file; give the folder that holds the model")
+    name = str(name_or_path)
+    if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
+        raise MissingError(f"folder {name} does not exist; give a folder, or organisation/name for the hub")
+    try:
+        return Path(huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
+    except (OSError, HTTPError, HFValidationError) as error:
+        at = f" at revision {revision}" if revision else ""
+        raise MissingError(
+            f"no folder {name} here, and the hub gives no {name}{at}: {_first_line(error)}; check the name, or "
+            "download it and give the folder"
+        ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def read_safetensors(path: str | Path) -> dict[str, Tensor]:
+    """Every tensor of a safetensors file, or of a folder with one file or with shards and their index.
+
+    Raises:
+        MissingError: if the path, the weights in it, or shards that the index names are not there.
+        InputError: if a file is damaged, index and shards disagree, or the weights are pickled.
+    """
+    path = Path(path)
+    if path.is_file():
+        return _read_file(path)
+    if not path.is_dir():
+        raise MissingError(f"weights {path} do not exist; give a safetensors file or a folder with {SINGLE_FILE}")
+    if (path / SINGLE_FILE).is_file():
+        return _read_file(path / SINGLE_FILE)
+    if (path / INDEX_FILE).is_file():
+        return _read_shards(path)
+    pickles = sorted(file.name for file in path.iterdir() if file.suffix in _PICKLES)
+    if pickles:
+        raise InputError(f"{path} holds only pickled weights ({_shortened(pickles)}); {_NO_PICKLE}")
+    raise MissingError(f"{path} holds neither {SINGLE_FILE} nor {INDEX_FILE}; give the folder of a saved model")
+
+
+_NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
+
+
+def _read_file(path: Path) -> dict[str, Tensor]:
+    if path.suffix in _PICKLES:
+        raise InputError(f"{path} is pickled; {_NO_PICKLE}")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise InputError(f"{path} is damaged or no safetensors file ({_first_line(error)}); copy it again") from None
+
+
+def _read_shards(folder: Path) -> dict[str, Tensor]:
+    index = folder / INDEX_FILE
+    places = _read_json(index).get("weight_map")
+    if not isinstance(places, dict) or not places or not all(isinstance(name, str) for name in places.values()):
+        raise InputError(f"{index}: weight_map must name a file for each tensor")
+    names = sorted(set(places.values()))
+    outside = [name for name in names if Path(name).name != name]
+    if outside:
+        raise InputError(f"{index} names files outside its folder ({_shortened(outside)}); they are not read")
+    absent = [name for name in names if not (folder / name).is_file()]
+    if absent:
+        raise MissingError(f"{folder} lacks {len(absent)} of {len(names)} shards: {_shortened(absent)}; copy them too")
+    found = {(name, tensor): value for name in names for tensor, value in _read_file(folder / name).items()}
+    wrong = {(file, tensor) for tensor, file in places.items()} ^ set(found)
+    if wrong:
+        listed = _shortened(f"{tensor} in {file}" for file, tensor in sorted(wrong))
+        raise InputError(f"{index} and the shards disagree on {listed}; they are not from one model")
+    return {tensor: value for (_, tensor), value in found.items()}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is not JSON ({_first_line(error)}); copy it again") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: expected a JSON object, got {type(data).__name__}")
+    return data
+
+
+def _shortened(names: Iterable[str]) -> str:
+    names = list(names)
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+@torch.no_grad()
+def load_strictly(
+    module: nn.Module,
+    tensors: Mapping[str, Tensor],
+    *,
+    source: str,
+    rename: Callable[[str], str] | None = None,
+) -> None:
+    """Copy weights into a module: every one it has and no other, or none at all.
+
+    They are copied in place, so that tied parameters stay tied, and converted to the module's dtype and device.
+    Of tied names one is enough; if there are several, they must be equal.
+
+    Args:
+        module: what is filled.
+        tensors: weights by name.
+        source: named in errors: where they came from.
+        rename: from a name in `tensors` to the module's; None if they are the same.
+
+    Raises:
+        InputError: listing what is missing, unexpected, of another shape or kind, or tied but different.
+    """
+    renamed = {(rename(name) if rename else name): tensor for name, tensor in tensors.items()}
+    if len(renamed) < len(tensors):
+        raise InputError(f"{source}: several weights go by one name after renaming; they are not of this model")
+    expected = module.state_dict(keep_vars=True)
+    ties = _tied_names(expected)
+    problems = {
+        "missing": [names[0] for names in ties if not any(name in renamed for name in names)],
+        "unexpected": sorted(set(renamed) - set(expected)),
+        "wrong shape or kind": [
+            f"{name} {_described(tensor)}, needed {_described(expected[name])}"
+            for name, tensor in renamed.items()
+            if name in expected and _differ_in_kind(tensor, expected[name])
+        ],
+        "tied but different": [" and ".join(names) for names in ties if not _agree(names, renamed)],
+    }
+    found = [f"{len(names)} {what} ({_shortened(names)})" for what, names in problems.items() if names]
+    if found:
+        raise InputError(f"{source}: the weights do not fit {type(module).__name__}: {'; '.join(found)}")
+    for name, tensor in renamed.items():
+        assert not expected[name].is_meta, "a module on the meta device would swallow its weights"
+        expected[name].copy_(tensor)
+
+
+def _tied_names(expected: Mapping[str, Tensor]) -> list[list[str]]:
+    groups: dict[int, list[str]] = defaultdict(list)
+    for name, tensor in expected.items():
+        groups[id(tensor)].append(name)
+    return list(groups.values())
+
+
+def _agree(names: list[str], tensors: Mapping[str, Tensor]) -> bool:
+    given = [tensors[name] for name in names if name in tensors]
+    return all(torch.equal(given[0], other) for other in given[1:])
+
+
+def _differ_in_kind(tensor: Tensor, needed: Tensor) -> bool:
+    return tensor.shape != needed.shape or tensor.is_floating_point() != needed.is_floating_point()
+
+
+def _described(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} of {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def write_safetensors(
+    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write tensors to a file that is either there in full or not at all; tied ones are stored once.
+
+    Args:
+        path: the file; one that is there is replaced. Its folder is made if need be.
+        tensors: by name. Of those that are one and the same the first name is kept.
+        metadata: texts for the file's header.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored: dict[str, Tensor] = {}
+    seen = set()
+    for name, tensor in tensors.items():
+        place = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if tensor.numel() and place in seen:
+            continue
+        seen.add(place)
+        stored[name] = _alone(tensor.detach())
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        save_file(stored, partial, metadata={"format": "pt", **(metadata or {})})
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """On the CPU, contiguous, in memory of its own: a view into a larger tensor can't be stored."""
+    tensor = tensor.cpu().contiguous()
+    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return tensor if whole else tensor.clone()
+
+
+def load_mamba_weights(backbone: MambaBackbone, folder: str | Path) -> None:
+    """Fill a backbone from a folder as transformers' `MambaForCausalLM.save_pretrained` writes it.
+
+    Raises:
+        MissingError: if the folder lacks its config or its weights.
+        InputError: if its config is not the backbone's (naming each difference), or the weights do not fit.
+    """
+    folder = Path(folder)
+    file = folder / "config.json"
+    if not file.is_file():
+        raise MissingError(f"{folder} has no config.json; give a folder with a saved Mamba model")
+    found = _with_derived(_read_json(file))
+    needed = _as_transformers_names(backbone.config)
+    differences = [
+        f"{name} is {found.get(name, 'absent')!r}, the backbone's is {value!r}"
+        for name, value in needed.items()
+        if found.get(name) != value
+    ]
+    if differences:
+        raise InputError(f"{file} is of another model: {_shortened(differences)}; change the backbone's config")
+    load_strictly(backbone, read_safetensors(folder), source=str(folder), rename=_current_name)
+
+
+def _as_transformers_names(config: MambaConfig) -> dict[str, Any]:
+    sizes = {name: getattr(config, name) for name in config.__dataclass_fields__}
+    fixed = {"use_bias": False, "use_conv_bias": True, "hidden_act": "silu", "tie_word_embeddings": True}
+    return {"model_type": "mamba", **sizes, **fixed}
+
+
+def _with_derived(found: dict[str, Any]) -> dict[str, Any]:
+    """A config as transformers reads it: what older files leave out or leave to be worked out, filled in."""
+    found = {"use_bias": False, "use_conv_bias": True, "hidden_act": "silu", "tie_word_embeddings": True, **found}
+    width = found.get("hidden_size")
+    if isinstance(width, int):
+        if found.get("time_step_rank", "auto") == "auto":
+            found["time_step_rank"] = math.ceil(width / 16)
+        if "expand" in found:  # transformers goes by this one, whatever intermediate_size says
+            found["intermediate_size"] = int(found["expand"] * width)
+    return found
+
+
+def _current_name(name: str) -> str:
+    """Files older than transformers' own class call the table `embedding`."""
+    return name.replace("backbone.embedding.", "backbone.embeddings.")
