@@ -1,0 +1,217 @@
+"""A model that watches: network, state and clock together.
+
+The cost of a frame doesn't depend on how long the stream has run: what was seen is in the state, a few MB,
+which can be saved, moved and resumed. Source: paper 4.1 ("when to say"), D.3 (fresh state for each step).
+Letters: Q embeddings of a frame, V vocabulary rows.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from livemamba.config import DecodingConfig, config_from_dict, config_to_dict
+from livemamba.conversation import RESPONSE_KINDS, ResponseKind
+from livemamba.dialogue.decode import COACHING_KINDS, Decoder, Reading, Response
+from livemamba.errors import InputError, MissingError
+from livemamba.files import whole_folder
+from livemamba.model.livemamba import LiveMamba
+from livemamba.model.state import MambaState
+from livemamba.model.weights import read_safetensors, write_safetensors
+from livemamba.ticks import Frame
+from livemamba.video.preprocess import preprocess
+
+ResetPolicy = Literal["per_step", "never"]
+
+SESSION_FILE = "stream.json"
+STATE_FILE = "state.safetensors"
+FORMAT = 1
+
+
+class Stream:
+    """One stream of frames through a model.
+
+    Give a prompt, then frames; each frame returns what the model says after it. Nothing is said before the
+    first frame of a prompt has been seen, and after a response that ends the step the next prompt is due.
+    Streams share the model and nothing else.
+
+    Args:
+        model: in evaluation mode.
+        reset: "per_step": every prompt starts from an empty state (coaching, paper D.3); "never": the state
+            goes on (memory).
+        kinds: what may be said.
+        decoding: thresholds and caps; None for the model's own.
+    """
+
+    def __init__(
+        self,
+        model: LiveMamba,
+        *,
+        reset: ResetPolicy = "per_step",
+        kinds: Sequence[ResponseKind] = COACHING_KINDS,
+        decoding: DecodingConfig | None = None,
+    ) -> None:
+        if reset not in ("per_step", "never"):
+            raise InputError(f"reset policy {reset!r} is neither per_step nor never")
+        unknown = set(kinds) - set(RESPONSE_KINDS)
+        if unknown or not kinds:
+            raise InputError(f"kinds {tuple(kinds)} must be some of {', '.join(RESPONSE_KINDS)}")
+        self.model = model
+        self.reset: ResetPolicy = reset
+        self.decoder = Decoder(model, model.tokens, decoding or model.config.decoding, kinds)
+        self._state = model.new_state()
+        self._logits: Tensor | None = None  # (V,) at the decision position; None where no frame may follow
+        self._tick = -1
+
+    @property
+    def tick(self) -> int:
+        """Tick of the last frame seen; -1 before the first."""
+        return self._tick
+
+    @property
+    def state(self) -> MambaState:
+        """What the model remembers; a value, never changed in place."""
+        return self._state
+
+    @property
+    def step_over(self) -> bool:
+        """Whether a prompt is due before the next frame."""
+        return self._logits is None
+
+    @torch.inference_mode()
+    def prompt(self, text: str) -> None:
+        """Tell the model what to watch for; by the reset policy it forgets everything before.
+
+        Raises:
+            InputError: for an empty text.
+        """
+        ids = self._ids(text)
+        state = self.model.new_state() if self.reset == "per_step" else self._state
+        logits, self._state = self.model.read(ids, state)
+        self._logits = logits[0, -1]
+
+    @torch.inference_mode()
+    def see(self, frame: Frame) -> list[Response]:
+        """Take in a frame and say what is to be said, most often nothing.
+
+        Raises:
+            InputError: before a prompt, after a step has ended, or for a frame that isn't later than the last.
+        """
+        if self._logits is None:
+            raise InputError("the stream has no open step; give a prompt before the next frame")
+        if frame.tick <= self._tick:
+            raise InputError(f"frame of tick {frame.tick} after tick {self._tick}; frames go forward in time")
+        vision_token = torch.tensor([[self.model.config.dialogue.vision_id]], device=self.model.device)
+        embeds = torch.cat([self.model.backbone.embed(vision_token), self._encode(frame)], dim=1)
+        hidden, state = self.model.backbone(embeds, state=self._state)
+        logits: Tensor | None = self.model.backbone.logits(hidden[:, -1:])[0, 0]
+        responses: list[Response] = []
+        while logits is not None and len(responses) < self.decoder.config.max_responses_per_frame:
+            decided = self.decoder.decide(logits, state)
+            if decided is None:
+                break
+            response, state, logits = decided
+            responses.append(response)
+            if response.ends_step:
+                logits = None
+        self._state, self._logits, self._tick = state, logits, frame.tick
+        return responses
+
+    @torch.inference_mode()
+    def ask(self, question: str) -> Response:
+        """An answer from what the model remembers. The stream goes on as if nothing had been asked.
+
+        Raises:
+            InputError: for an empty question.
+        """
+        _, state = self.model.read(self._ids(question), self._state)
+        return self.decoder.answer(state)
+
+    @torch.inference_mode()
+    def peek(self) -> Reading:
+        """How likely the model is to speak now, and of what kind. Changes nothing.
+
+        Raises:
+            InputError: if a prompt is due.
+        """
+        if self._logits is None:
+            raise InputError("the stream has no open step; give a prompt first")
+        return self.decoder.reading(self._logits, self._state)
+
+    def _ids(self, text: str) -> Tensor:
+        ids = self.model.tokens.encode(text)
+        if not ids:
+            raise InputError("a prompt or question needs a text")
+        return torch.tensor([ids])
+
+    def _encode(self, frame: Frame) -> Tensor:
+        vision = self.model.vision
+        pixels = preprocess([frame.pixels], size=self.model.config.vision.image_size, mean=vision.mean, std=vision.std)
+        return self.model.encode_frames(pixels.to(self.model.device))
+
+    # --- sessions on disk ----------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the session: `stream.json` and `state.safetensors`. There whole, or not at all.
+
+        A session that is there already is replaced.
+
+        Raises:
+            InputError: if the folder exists and holds something else.
+        """
+        tensors = self._state.to_tensors()
+        if self._logits is not None:
+            tensors["logits"] = self._logits
+        settings = {
+            "format": FORMAT,
+            "model": self.model.fingerprint(),
+            "reset": self.reset,
+            "kinds": list(self.decoder.kinds),
+            "decoding": config_to_dict(self.decoder.config),
+            "tick": self._tick,
+        }
+        with whole_folder(folder, replaces=SESSION_FILE) as partial:
+            write_safetensors(partial / STATE_FILE, tensors)
+            (partial / SESSION_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        return Path(folder)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: LiveMamba) -> "Stream":
+        """Continue a saved session exactly, in this or another process.
+
+        Raises:
+            MissingError: if there is none.
+            InputError: if it is damaged or belongs to another model.
+        """
+        folder = Path(folder)
+        settings, tensors = _read_session(folder)
+        if settings["model"] != model.fingerprint():
+            raise InputError(f"{folder} is a session of another model; load the checkpoint that it was made with")
+        stream = cls(
+            model,
+            reset=settings["reset"],
+            kinds=settings["kinds"],
+            decoding=config_from_dict(DecodingConfig, settings["decoding"], where=str(folder / SESSION_FILE)),
+        )
+        logits = tensors.pop("logits", None)
+        stream._state = MambaState.from_tensors(tensors, model.config.backbone).to(model.device)
+        stream._logits = None if logits is None else logits.to(model.device)
+        stream._tick = int(settings["tick"])
+        return stream
+
+
+def _read_session(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    for name in (SESSION_FILE, STATE_FILE):
+        if not (folder / name).is_file():
+            raise MissingError(f"{folder} is no saved session: {name} is missing")
+    try:
+        settings = json.loads((folder / SESSION_FILE).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{folder / SESSION_FILE} is damaged ({error}); the session can't be continued") from None
+    wanted = {"format", "model", "reset", "kinds", "decoding", "tick"}
+    if not isinstance(settings, dict) or set(settings) != wanted or settings["format"] != FORMAT:
+        raise InputError(f"{folder / SESSION_FILE} is no session of format {FORMAT}")
+    return settings, read_safetensors(folder / STATE_FILE)
