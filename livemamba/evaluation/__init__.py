@@ -1,0 +1,1 @@
+"""Benchmarks: their files, pure scoring, reports and the published rows."""
