@@ -1,0 +1,1 @@
+"""The network, from pixels and tokens to logits and state."""
