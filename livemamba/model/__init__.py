@@ -1,1 +1,1 @@
-"""The network: vision encoder, token pruning, Q-Former, Mamba backbone, and the stream that carries its state."""
+"""The network, from pixels and tokens to logits and state."""
