@@ -33,8 +33,8 @@ class Tokens:
 
     def __init__(self, tokenizer: Tokenizer, config: DialogueConfig) -> None:
         for name in ("vision_id", "response_id", "next_id"):
-            taken = tokenizer.id_to_token(getattr(config, name))
-            if taken is not None:
+            if getattr(config, name) < tokenizer.get_vocab_size():
+                taken = tokenizer.id_to_token(getattr(config, name))
                 raise InputError(
                     f"dialogue.{name} is {getattr(config, name)}, which the tokenizer uses for {taken!r}; "
                     f"take a spare row, {tokenizer.get_vocab_size()} or above"

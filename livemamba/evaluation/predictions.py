@@ -33,7 +33,9 @@ def prediction_entry(timeline: Timeline) -> dict[str, Any]:
     said = [message for message in timeline.messages if message.kind in PREFIXES]
     if not said or said[0].kind != "instruction":
         first = said[0].kind if said else "nothing"
-        raise InputError(f"{timeline.video_id}: the first message is {first}; the official format opens with an instruction")
+        raise InputError(
+            f"{timeline.video_id}: the first message is {first}; the official format opens with an instruction"
+        )
     return {
         "video_id": timeline.video_id,
         "pred_texts": [PREFIXES[message.kind] + message.text for message in said],

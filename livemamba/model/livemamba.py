@@ -68,11 +68,6 @@ class LiveMamba(nn.Module):
         super().__init__()
         if tokens.config != config.dialogue:
             raise InputError("the tokenizer was set up with other special ids than the config's; make it from that")
-        if tokens.size > config.backbone.vocab_size:
-            raise InputError(
-                f"the tokenizer has {tokens.size} entries, the backbone {config.backbone.vocab_size} rows; "
-                "a table is never resized, take the tokenizer that belongs to it"
-            )
         self.config = config
         self.tokens = tokens
         with torch.random.fork_rng(devices=[]):
@@ -143,7 +138,9 @@ class LiveMamba(nn.Module):
         """Positions onto a state.
 
         Args:
-            ids, visual, frames: as for `embed`.
+            ids: (B, L); what stands at visual positions doesn't count.
+            visual: (B, L) bool, True at the visual positions; None for text alone.
+            frames: (T, Q, W), all frames of the batch, row by row in order.
             state: of B streams; None for zeros.
             valid: (B, L) bool, False at padding, wherever it stands.
             reset: (B, L) bool, where a row starts afresh (packed samples).

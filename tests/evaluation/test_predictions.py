@@ -9,7 +9,9 @@ from livemamba.timeline import Message, Timeline
 
 def _timeline(*kinds, video_id="1_7"):
     texts = {"advance": ""}
-    messages = [Message(time_s=place / 2, kind=kind, text=texts.get(kind, f"{kind}.")) for place, kind in enumerate(kinds)]
+    messages = [
+        Message(time_s=place / 2, kind=kind, text=texts.get(kind, f"{kind}.")) for place, kind in enumerate(kinds)
+    ]
     return Timeline(video_id=video_id, messages=tuple(messages))
 
 
