@@ -293,11 +293,16 @@ def load_config(config_type: type[C], path: str | Path, overrides: Sequence[str]
     """
     data = read_yaml(path, what="config")
     for override in overrides:
-        data = _with_override(data, override)
+        data = with_override(data, override)
     return config_from_dict(config_type, data, where=str(path))
 
 
-def _with_override(data: Any, override: str) -> Any:
+def with_override(data: Any, override: str) -> Any:
+    """Plain settings with one value replaced; see `load_config` for the form of an override.
+
+    Raises:
+        InputError: if the override has another form or goes through something that is no mapping.
+    """
     name, equals, value = override.partition("=")
     if not equals or not name:
         raise InputError(f"override {override!r} is not of the form section.key=value")
@@ -305,7 +310,7 @@ def _with_override(data: Any, override: str) -> Any:
         raise InputError(f"override {override!r}: there is no section to put it in")
     key, dot, rest = name.partition(".")
     if dot:
-        return {**data, key: _with_override(data.get(key, {}), f"{rest}={value}")}
+        return {**data, key: with_override(data.get(key, {}), f"{rest}={value}")}
     try:
         return {**data, key: yaml.safe_load(value)}
     except yaml.YAMLError:

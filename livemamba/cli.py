@@ -1,0 +1,57 @@
+"""The command line: `livemamba coach | init | inspect`.
+
+What a user can cause is printed as one line, without a traceback, and the exit status isn't 0.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import livemamba
+from livemamba.errors import UserError
+
+FAILED = 1
+STOPPED = 130  # as shells report a command that Ctrl-C ended
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except UserError as error:
+        return _failed(str(error))
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:  # a full disk, a folder that may not be written
+        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        print("livemamba: stopped, nothing was written", file=sys.stderr)
+        return STOPPED
+    return status
+
+
+def _failed(message: str) -> int:
+    print(f"livemamba: error: {' '.join(message.split())}", file=sys.stderr)
+    return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="livemamba", description="Guide a person through a task, live: train, evaluate and use LiveMamba."
+    )
+    parser.add_argument("--version", action="version", version=f"livemamba {livemamba.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    # Each command's own file says what it takes; the heavy imports wait until it runs.
+    from livemamba.commands import coach, init, inspect
+
+    for command in (coach, init, inspect):
+        command.add_parser(commands)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
