@@ -96,10 +96,11 @@ def _groups(keys: Tensor, positions: Tensor) -> Tensor:
         keys: (B, R, D) of the rest.
         positions: (C,) of the targets.
     """
-    # A matmul adds up in another order for another place or batch size, so equal keys would tie only up to
-    # rounding. Worked out in double and rounded to float32, equal is equal, and autocast keeps off.
-    unit = F.normalize(keys.to(_exact(keys.device)), dim=-1)
-    similarity = (unit @ unit[:, positions].mT).float()  # (B, R, C)
+    # In float32 keys of one direction would tie only up to rounding, which depends on their length, on the
+    # kernel and on the batch. Worked out in double and rounded to float32, equal is equal; autocast keeps off.
+    # A token's own length scales all its similarities alike, so only the targets are brought to length 1.
+    keys = keys.to(_exact(keys.device))
+    similarity = (keys @ F.normalize(keys[:, positions], dim=-1).mT).float()  # (B, R, C)
     groups = similarity.argmax(dim=-1)  # the first of equal ones
     groups[:, positions] = torch.arange(positions.numel(), device=keys.device)
     return groups
@@ -123,5 +124,5 @@ def _exact(device: torch.device) -> torch.dtype:
 
 
 def _take(tokens: Tensor, indices: Tensor) -> Tensor:
-    """Tokens (B, M, W) at indices (B, M) of (B, N, W)."""
-    return tokens.take_along_dim(indices.unsqueeze(-1), dim=1)
+    """Tokens (B, M, W) at indices (B, M) of (B, N, W); whole rows, many times faster than a gather."""
+    return tokens[torch.arange(tokens.shape[0], device=tokens.device).unsqueeze(-1), indices]

@@ -106,13 +106,14 @@ def test_ties_go_to_the_lower_index() -> None:
 
 
 def test_twin_targets_tie_exactly_whatever_stands_around_them() -> None:
-    # Targets 10 and 30 have the same key, up to length; a float32 matmul may tell them apart by rounding.
+    # Keys of targets 10 and 30 point the same way; worked out in float32, rounding would tell them apart.
     for seed in range(20):
         features, scores, keys = random_tokens(3, 1025, seed=seed)
+        keys = keys.bfloat16().float()  # short numbers: three times one is exact
         rest = prune_tokens(features, scores, keys, keep=216, dominant=216).indices
         others = [sorted(set(range(1025)) - set(row)) for row in rest.tolist()]
         for b, row in enumerate(others):
-            keys[b, row[30 * 20]] = keys[b, row[10 * 20]] * 4
+            keys[b, row[30 * 20]] = keys[b, row[10 * 20]] * 3
         pruned = prune_tokens(features, scores, keys, keep=256, dominant=216)
         for b, row in enumerate(others):
             place = pruned.indices[b].tolist().index(row[30 * 20])
@@ -134,6 +135,15 @@ def test_a_frame_alone_is_the_frame_in_a_batch() -> None:
         single = prune_tokens(*(t[i : i + 1] for t in (features, scores, keys)), keep=256, dominant=216)
         assert torch.equal(single.indices[0], batch.indices[i])
         assert torch.equal(single.tokens[0], batch.tokens[i])
+
+
+def test_autocast_changes_nothing() -> None:
+    features, scores, keys = random_tokens(2, 1025)
+    plain = prune_tokens(features, scores, keys, keep=256, dominant=216)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        autocast = prune_tokens(features, scores, keys, keep=256, dominant=216)
+    assert torch.equal(plain.indices, autocast.indices)
+    assert torch.equal(plain.tokens, autocast.tokens)
 
 
 @pytest.mark.parametrize("keep", [65, 66, 1000])
