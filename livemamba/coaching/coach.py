@@ -14,7 +14,7 @@ from livemamba.coaching.memory import Memory
 from livemamba.coaching.replanner import ReplanRequest, ReplanResult
 from livemamba.errors import InputError
 from livemamba.recipe import Plan, Recipe, Step
-from livemamba.ticks import tick_at_or_after, tick_to_s
+from livemamba.ticks import tick_at_or_before, tick_to_s
 from livemamba.timeline import FINISH_TEXT, Message, Timeline, UserEvent
 
 Output = Message | StartStep | ReplanRequest | Finished
@@ -267,6 +267,8 @@ class Coach:
         last, done or not, comes back in front; this works after the finish too. These three close an open
         question and give the next instruction, in a pause as well, which they don't end. repeat: the
         instruction is said again, the watcher goes on. pause, resume: in between nothing is judged.
+
+        Times are on the frames' clock. Of a step that the user's wish began, the first frame after it counts.
         """
         now = self._now
         time_s = max([event.time_s, *(earlier.time_s for earlier in now.user_events[-1:])])
@@ -284,7 +286,7 @@ class Coach:
             self._mark_done(now.step)
         now.plan = now.plan.without(now.step)
         now.left = (*now.left, now.step)
-        return self._next(tick_at_or_after(time_s), time_s)
+        return self._next(_tick_after(time_s), time_s)
 
     def _on_pause(self, pause: bool, time_s: float) -> Outputs:
         now = self._now
@@ -292,7 +294,7 @@ class Coach:
             now.counts["pause while paused" if pause else "resume without a pause"] += 1
         now.paused = pause
         if not pause and now.phase == "waiting" and now.request is None:
-            return self._end_step(tick_at_or_after(time_s), time_s)
+            return self._end_step(_tick_after(time_s), time_s)
         return ()
 
     def _on_back(self, time_s: float) -> Outputs:
@@ -304,7 +306,7 @@ class Coach:
         now.left = tuple(left)
         now.done = tuple(node for node in now.done if node not in step)
         now.plan = now.plan.without(step).with_first(step)
-        return self._next(tick_at_or_after(time_s), time_s)
+        return self._next(_tick_after(time_s), time_s)
 
     # --- shared --------------------------------------------------------------------------------------
 
@@ -379,6 +381,11 @@ class Coach:
         coach = cls(recipe, instruction_text=instruction_text, replanning=data.get("replanning") is not False)
         coach._now = memory
         return coach
+
+
+def _tick_after(time_s: float) -> int:
+    # A frame that was on screen when the user spoke may still be with the watcher: it belongs to the step before.
+    return tick_at_or_before(time_s) + 1
 
 
 def _check_nodes(nodes: Iterable[str], recipe: Recipe) -> None:

@@ -153,6 +153,8 @@ _IRREGULAR = {
     "spun": "spin",
     "halves": "half",
 }
+# Ending, what takes its place, how many letters must stand before it.
+_ENDINGS = (("ing", "", 3), ("ies", "y", 2), ("ied", "y", 2), ("ed", "", 3), ("es", "", 3), ("s", "", 3))
 
 # What a feedback says about the step that was *asked for*: no evidence of what was done.
 _ASKED_FOR = re.compile(
@@ -169,9 +171,9 @@ def stems(text: str) -> list[str]:
 
 def _stem(word: str) -> str:
     word = _IRREGULAR.get(word, word)
-    for ending in ("ing", "ies", "ied", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word[: -len(ending)] + ("y" if ending in ("ies", "ied") else "")
+    for ending, instead, least in _ENDINGS:
+        if word.endswith(ending) and len(word) >= len(ending) + least and not word.endswith("ss"):
+            word = word.removesuffix(ending) + instead
             break
     if len(word) > 3 and word[-1] == "e":
         word = word[:-1]

@@ -83,7 +83,8 @@ class Runner:
     Args:
         coach: a new one, or a loaded one that goes on.
         watcher: judges the steps; of this session alone. What it raises is not caught.
-        replanner: default `RulesReplanner`, which also stands in when another fails.
+        replanner: default `RulesReplanner`, which also stands in when another fails. It is asked one question
+            at a time, on a thread of its own; a newer question waits for the call before to return.
         sinks: called with each message, in order. They may call `user`; what they raise is not caught.
         wait_for_replanner: whether frames wait for it (files: the outcome is the same each time).
         replan_limit_s: seconds an answer may take; None for no limit.
@@ -112,6 +113,8 @@ class Runner:
         self._waits = wait_for_replanner
         self._limit_s = replan_limit_s
         self._deadline: float | None = None
+        self._queued: ReplanRequest | None = None
+        self._busy = False
         self._replies: queue.SimpleQueue[_Reply] = queue.SimpleQueue()
         self._lock = threading.RLock()
         self._todo: deque[Message | StartStep | ReplanRequest] = deque()
@@ -276,14 +279,25 @@ class Runner:
     def _ask(self, request: ReplanRequest) -> None:
         self._replans["asked"] += 1
         self._deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
-        # A daemon: a call that never returns can't be ended, and must not keep the program from ending.
-        threading.Thread(target=self._think, args=(request,), name=f"replan-{request.id}", daemon=True).start()
+        self._queued = request
+        self._call()
         while self._waits and self._is_open(request):
             left_s = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
             try:
                 self._take(self._replies.get(timeout=left_s), self._tick)
             except queue.Empty:
                 self._give_up(self._tick)
+
+    def _call(self) -> None:
+        """Hand the newest question to the re-planner, which works on one at a time."""
+        request = self._queued
+        if self._busy or request is None:
+            return
+        self._queued = None
+        if self._is_open(request):
+            self._busy = True
+            # A daemon: a call that never returns can't be ended, and must not keep the program from ending.
+            threading.Thread(target=self._think, args=(request,), name=f"replan-{request.id}", daemon=True).start()
 
     def _think(self, request: ReplanRequest) -> None:
         result: ReplanResult | None = None
@@ -307,6 +321,8 @@ class Runner:
             self._give_up(tick)
 
     def _take(self, reply: _Reply, tick: int) -> None:
+        self._busy = False
+        self._call()
         if reply.result is None and self._is_open(reply.request):
             self._let_rules_answer(reply.request, tick)
             return
