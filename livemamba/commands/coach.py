@@ -1,6 +1,7 @@
 """`livemamba coach`: coach over a video file, camera or stream, and write down what happened."""
 
 import argparse
+import copy
 import json
 import re
 import signal
@@ -28,7 +29,7 @@ from livemamba.files import check_replaceable, whole_folder
 from livemamba.recipe import Recipe, load_recipe
 from livemamba.ticks import TICKS_PER_SECOND, Frame, tick_at_or_after, tick_to_s
 from livemamba.timeline import Message, Timeline
-from livemamba.video.protocol import FrameSource
+from livemamba.video.protocol import FrameSource, SourceReport
 from livemamba.video.source import ACCEPTED, open_source
 from livemamba.video.writer import AnnotatedWriter, write_annotated
 
@@ -113,11 +114,12 @@ def run(arguments: argparse.Namespace) -> int:
             recorder = AnnotatedWriter(partial / VIDEO_FILE) if live else None
             with recorder or nullcontext():
                 report, memory, stopped = _coach(source, coach, watcher, start_tick, recorder)
+            read = copy.deepcopy(source.report)  # of this pass: drawing the messages reads the source again
             timeline = coach.timeline(video_id)
             _write(partial, timeline, source, stopped=stopped, live=live)
             settings = {**about, "recipe": str(arguments.recipe), "source": str(arguments.source)}
-            _write_report(partial, settings, source, report, memory, stopped=stopped)
-    _print_summary(report, source, out, stopped=stopped)
+            _write_report(partial, settings, read, report, memory, stopped=stopped)
+    _print_summary(report, read, out, stopped=stopped)
     return STOPPED if stopped else 0
 
 
@@ -270,7 +272,7 @@ def _write(partial: Path, timeline: Timeline, source: FrameSource, *, stopped: b
 def _write_report(
     partial: Path,
     settings: dict[str, Any],
-    source: FrameSource,
+    read: SourceReport,
     report: RunReport,
     memory: Memory,
     *,
@@ -282,12 +284,12 @@ def _write_report(
         "stopped": stopped,
         "run": asdict(report),
         "memory": memory.to_dict(),
-        "read": asdict(source.report),
+        "read": asdict(read),
     }
     (partial / REPORT_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _print_summary(report: RunReport, source: FrameSource, out: Path, *, stopped: bool) -> None:
+def _print_summary(report: RunReport, read: SourceReport, out: Path, *, stopped: bool) -> None:
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(report.messages.items())) or "no messages"
     print(
         f"{report.frames_judged} ticks judged, {report.mean_frame_s:.3f} s each (worst {report.worst_frame_s:.3f} s); "
@@ -295,5 +297,5 @@ def _print_summary(report: RunReport, source: FrameSource, out: Path, *, stopped
     )
     if report.counts:
         print("ignored or refused: " + ", ".join(f"{count} x {what}" for what, count in report.counts.items()))
-    print(source.report.text(), file=sys.stderr)
+    print(read.text(), file=sys.stderr)
     print(f"{'stopped; ' if stopped else ''}written to {out}")

@@ -1,0 +1,40 @@
+# The two commands: `make demo` and `make test`. Everything happens in a virtual environment in $(VENV).
+
+VENV ?= .venv
+PYTHON ?= python3
+DEMO ?= runs/demo
+
+BIN = $(VENV)/bin
+INSTALLED = $(VENV)/.installed
+INSTALLED_DEV = $(VENV)/.installed-dev
+
+.PHONY: demo test lint clean
+
+demo: $(INSTALLED)
+	BIN=$(BIN) DEMO=$(DEMO) bash demo.sh
+
+test: $(INSTALLED_DEV) lint
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED_DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "livemamba needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml | $(VENV)/bin/python
+	@echo "Installing into $(VENV): about 3 GB to download with PyTorch's CUDA build, 6 GB on disk."
+	@echo "For the CPU build (200 MB to download) stop here and first run:"
+	@echo "  $(BIN)/pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+	$(BIN)/python -m pip install -e .
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(BIN)/python -m pip install -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf runs .pytest_cache .mypy_cache .ruff_cache build *.egg-info
