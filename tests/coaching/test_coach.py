@@ -408,6 +408,24 @@ def test_back_reaches_a_step_that_the_replanner_dropped():
     assert made.plan == plan("a", "c") and made.done == ("b",)
 
 
+def test_back_passes_over_a_step_that_was_only_asked_for_again():
+    made = coach("a", "b", "c")
+    made.on_event(advance(2))
+    made.on_events([divergence(4), advance(4)])
+    made.on_replan_failed(1, "error", 4)
+    made.on_user(user(5, "back"))
+    assert made.plan == plan("a", "b", "c")
+
+
+def test_back_to_a_step_that_the_replanner_has_put_back_already():
+    made = coach("a", "b", "c")
+    made.on_user(user(1, "skip"))
+    made.on_event(divergence(4))
+    made.on_replan(1, ReplanResult(plan=plan("b", "a"), repeats=True, done_step=("c",)), 5)
+    made.on_user(user(5, "back"))
+    assert made.plan == plan("a", "b")
+
+
 def test_back_works_after_the_finish_and_nothing_else_does():
     made = coach("a")
     made.on_event(advance(2))

@@ -1,5 +1,7 @@
 """Whole sessions over tiny frames: the runner, its re-planner's bad days, and the short form."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -197,6 +199,11 @@ def test_a_model_makes_its_own_watcher():
     assert coach_video(Model(), RECIPE, frames(0, 50)).messages[-1].kind == "finish"
 
 
+def test_no_torch_is_loaded():
+    code = "import sys, livemamba.coaching.runner; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 # --- frame by frame ----------------------------------------------------------------------------------
 
 
@@ -257,8 +264,10 @@ def test_a_sink_may_act_and_order_is_kept():
         if message.text == "Now peel the onion.":
             runner.user(UserEvent(time_s=message.time_s, action="skip"))
 
-    runner = Runner(coach, Watcher(), sinks=[impatient])
+    heard = []
+    runner = Runner(coach, Watcher(), sinks=[impatient, lambda message: heard.append(message.text)])
     runner.begin(0)
+    assert heard == ["Now peel the onion.", "Now chop the garlic."], "all sinks hear all in the same order"
     assert started == ["Now peel the onion.", "Now chop the garlic."], "the watcher ends up on the current step"
 
 
