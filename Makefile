@@ -10,8 +10,15 @@ INSTALLED_DEV = $(VENV)/.installed-dev
 
 .PHONY: demo test lint clean
 
+# What exists so far: the drawn test card, coached by a timer and then by a small untrained LiveMamba.
 demo: $(INSTALLED)
-	BIN=$(BIN) DEMO=$(DEMO) bash demo.sh
+	$(BIN)/livemamba coach --watcher timer --set default_s=4 --recipe configs/recipes/pancake.yaml \
+		--source testcard:18 --out $(DEMO)/timer --overwrite
+	$(BIN)/livemamba init --config configs/model/tiny.yaml --train-tokenizer README.md configs/recipes/pancake.yaml \
+		--out $(DEMO)/checkpoint --overwrite
+	$(BIN)/livemamba coach --checkpoint $(DEMO)/checkpoint --recipe configs/recipes/pancake.yaml \
+		--source testcard:18 --out $(DEMO)/untrained --overwrite
+	@echo "Look at $(DEMO)/timer/annotated.mp4: the messages stand on the frames at their times."
 
 test: $(INSTALLED_DEV) lint
 	$(BIN)/python -m pytest
