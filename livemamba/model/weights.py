@@ -11,7 +11,7 @@ from typing import Any
 
 import huggingface_hub
 import torch
-from huggingface_hub.errors import HFValidationError, HTTPError
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -27,6 +27,9 @@ _FETCHED = ["*.safetensors", "*.json", "tokenizer.model", "vocab.txt", "merges.t
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _SHOWN = 8
+
+# What the HTTP library behind huggingface_hub raises while a file comes in; which library differs by release.
+_HTTP_ERROR: type[BaseException] = HfHubHTTPError.__mro__[1]
 
 
 def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> Path:
@@ -52,7 +55,7 @@ def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> 
         raise MissingError(f"folder {name} does not exist; give a folder, or organisation/name for the hub")
     try:
         return Path(huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
-    except (OSError, HTTPError, HFValidationError) as error:
+    except (OSError, _HTTP_ERROR, HFValidationError) as error:
         at = f" at revision {revision}" if revision else ""
         raise MissingError(
             f"no folder {name} here, and the hub gives no {name}{at}: {_first_line(error)}; check the name, or "

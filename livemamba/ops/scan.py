@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CHUNK = 32
-"""Positions whose states are held at a time. At least the state size, so that the states kept for the
-backward pass, one for each chunk, take no more memory than the inputs do."""
+CHUNK = 16
+"""Positions whose states are held at a time. Few enough to stay in the cache of a CPU; as many as Mamba has states
+a channel, so that those kept for the backward pass, one for each chunk, take no more memory than an input does."""
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
