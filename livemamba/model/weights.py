@@ -43,16 +43,17 @@ def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> 
 
     Raises:
         MissingError: if there is no such folder and the hub, if asked, does not give one.
-        InputError: if it is a file.
+        InputError: if it is a file, or a local folder for which a revision is asked.
     """
-    path = Path(name_or_path).expanduser()
-    if path.is_dir():
+    name, path = str(name_or_path), Path(name_or_path).expanduser()
+    if name and path.is_dir():
+        if revision:
+            raise InputError(f"{name} is a folder here, and revision {revision} is a thing of the hub; leave it out")
         return path
-    if path.exists():
-        raise InputError(f"{name_or_path} is a file; give the folder that holds the model")
-    name = str(name_or_path)
+    if path.is_file():
+        raise InputError(f"{name} is a file; give the folder that holds the model")
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
-        raise MissingError(f"folder {name} does not exist; give a folder, or organisation/name for the hub")
+        raise MissingError(f"folder {name!r} does not exist; give a folder, or organisation/name for the hub")
     try:
         return Path(huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
     except (OSError, _HTTP_ERROR, HFValidationError) as error:
