@@ -1,5 +1,6 @@
 """The one door for weights: safetensors only, by exact name and shape, or a refusal that lists the differences."""
 
+import contextlib
 import json
 import math
 import os
@@ -27,6 +28,7 @@ _FETCHED = ["*.safetensors", "*.json", "tokenizer.model", "vocab.txt", "merges.t
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _SHOWN = 8
+_NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
 
 # What the HTTP library behind huggingface_hub raises while a file comes in; which library differs by release.
 _HTTP_ERROR: type[BaseException] = HfHubHTTPError.__mro__[1]
@@ -45,7 +47,9 @@ def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> 
         MissingError: if there is no such folder and the hub, if asked, does not give one.
         InputError: if it is a file, or a local folder for which a revision is asked.
     """
-    name, path = str(name_or_path), Path(name_or_path).expanduser()
+    name, path = str(name_or_path), Path(name_or_path)
+    with contextlib.suppress(RuntimeError):  # "~name" of no user: then it is a folder that does not exist
+        path = path.expanduser()
     if name and path.is_dir():
         if revision:
             raise InputError(f"{name} is a folder here, and revision {revision} is a thing of the hub; leave it out")
@@ -89,9 +93,6 @@ def read_safetensors(path: str | Path) -> dict[str, Tensor]:
     if pickles:
         raise InputError(f"{path} holds only pickled weights ({_shortened(pickles)}); {_NO_PICKLE}")
     raise MissingError(f"{path} holds neither {SINGLE_FILE} nor {INDEX_FILE}; give the folder of a saved model")
-
-
-_NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:

@@ -303,7 +303,20 @@ def test_a_folder_that_is_there_is_local(tmp_path, monkeypatch, hub):
 
 
 @pytest.mark.parametrize(
-    "name", ["./name", "../org/name", "/org/name", "~/name", "a/b/c", "org/", "org/name/", "name", "or g/name", ""]
+    "name",
+    [
+        "./name",
+        "../org/name",
+        "/org/name",
+        "~/name",
+        "~nobody-here/name",
+        "a/b/c",
+        "org/",
+        "org/name/",
+        "name",
+        "or g/name",
+        "",
+    ],
 )
 def test_what_looks_like_a_path_is_never_asked_of_the_hub(name, tmp_path, monkeypatch, hub):
     (tmp_path / "below").mkdir()
