@@ -1,5 +1,6 @@
 """The one door for weights: safetensors only, by exact name and shape, or a refusal that lists the differences."""
 
+import contextlib
 import json
 import math
 import os
@@ -11,7 +12,7 @@ from typing import Any
 
 import huggingface_hub
 import torch
-from huggingface_hub.errors import HFValidationError, HTTPError
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -27,6 +28,10 @@ _FETCHED = ["*.safetensors", "*.json", "tokenizer.model", "vocab.txt", "merges.t
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _SHOWN = 8
+_NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
+
+# What the HTTP library behind huggingface_hub raises while a file comes in; which library differs by release.
+_HTTP_ERROR: type[BaseException] = HfHubHTTPError.__mro__[1]
 
 
 def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> Path:
@@ -40,19 +45,22 @@ def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> 
 
     Raises:
         MissingError: if there is no such folder and the hub, if asked, does not give one.
-        InputError: if it is a file.
+        InputError: if it is a file, or a local folder for which a revision is asked.
     """
-    path = Path(name_or_path).expanduser()
-    if path.is_dir():
+    name, path = str(name_or_path), Path(name_or_path)
+    with contextlib.suppress(RuntimeError):  # "~name" of no user: then it is a folder that does not exist
+        path = path.expanduser()
+    if name and path.is_dir():
+        if revision:
+            raise InputError(f"{name} is a folder here, and revision {revision} is a thing of the hub; leave it out")
         return path
-    if path.exists():
-        raise InputError(f"{name_or_path} is a file; give the folder that holds the model")
-    name = str(name_or_path)
+    if path.is_file():
+        raise InputError(f"{name} is a file; give the folder that holds the model")
     if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
-        raise MissingError(f"folder {name} does not exist; give a folder, or organisation/name for the hub")
+        raise MissingError(f"folder {name!r} does not exist; give a folder, or organisation/name for the hub")
     try:
         return Path(huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
-    except (OSError, HTTPError, HFValidationError) as error:
+    except (OSError, _HTTP_ERROR, HFValidationError) as error:
         at = f" at revision {revision}" if revision else ""
         raise MissingError(
             f"no folder {name} here, and the hub gives no {name}{at}: {_first_line(error)}; check the name, or "
@@ -85,9 +93,6 @@ def read_safetensors(path: str | Path) -> dict[str, Tensor]:
     if pickles:
         raise InputError(f"{path} holds only pickled weights ({_shortened(pickles)}); {_NO_PICKLE}")
     raise MissingError(f"{path} holds neither {SINGLE_FILE} nor {INDEX_FILE}; give the folder of a saved model")
-
-
-_NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:

@@ -19,9 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CHUNK = 32
-"""Positions whose states are held at a time. At least the state size, so that the states kept for the
-backward pass, one for each chunk, take no more memory than the inputs do."""
+CHUNK = 16
+"""Positions whose states are held at a time when there are gradients. As many as Mamba has states a channel, so that
+those kept for the backward pass, one for each chunk, take no more memory than an input does."""
+
+INFERENCE_CHUNK = 8
+"""The same without gradients: few enough for the memory to be reused from chunk to chunk, not asked for again."""
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
@@ -128,8 +131,8 @@ def _chunk(positions: slice, inputs: tuple[Tensor, ...], A: Tensor, start: Tenso
     return _Chunk(x, dt, B, C, decay, states)
 
 
-def _slices(length: int) -> Iterator[slice]:
-    return (slice(first, min(first + CHUNK, length)) for first in range(0, length, CHUNK))
+def _slices(length: int, chunk: int) -> Iterator[slice]:
+    return (slice(first, min(first + chunk, length)) for first in range(0, length, chunk))
 
 
 def _forward(
@@ -140,7 +143,7 @@ def _forward(
     start = state.transpose(1, 2).contiguous()
     y = torch.empty(x.shape[1], x.shape[0], x.shape[2], dtype=A.dtype, device=x.device)
     starts = []
-    for positions in _slices(x.shape[1]):
+    for positions in _slices(x.shape[1], CHUNK if keep_starts else INFERENCE_CHUNK):
         if keep_starts:
             starts.append(start.clone())  # a view would keep the whole chunk before it alive
         chunk = _chunk(positions, (x, dt, B, C), channels_last, start, reset)
@@ -167,7 +170,7 @@ class _ScanWithGradients(torch.autograd.Function):
         grad_A = torch.zeros_like(channels_last)
         grad_after = grad_state.transpose(1, 2).contiguous()
         with torch.autocast(x.device.type, enabled=False):
-            for positions, start in reversed(list(zip(_slices(x.shape[1]), starts, strict=True))):
+            for positions, start in reversed(list(zip(_slices(x.shape[1], CHUNK), starts, strict=True))):
                 chunk = _chunk(positions, inputs, channels_last, start, reset)
                 grad_out = grad_y[:, positions].transpose(0, 1).contiguous()
                 grad_states = _grad_of_states(chunk, grad_out, grad_after)
