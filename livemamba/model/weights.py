@@ -3,7 +3,6 @@
 import contextlib
 import json
 import math
-import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from livemamba.config import MambaConfig
 from livemamba.errors import InputError, MissingError
+from livemamba.files import whole_file
 from livemamba.model.mamba import MambaBackbone
 
 SINGLE_FILE = "model.safetensors"
@@ -215,8 +215,6 @@ def write_safetensors(
         tensors: by name. Of those that are one and the same the first name is kept.
         metadata: texts for the file's header.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     stored: dict[str, Tensor] = {}
     seen = set()
     for name, tensor in tensors.items():
@@ -225,12 +223,11 @@ def write_safetensors(
             continue
         seen.add(place)
         stored[name] = _alone(tensor.detach())
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
+    with whole_file(path) as partial:
+        partial.touch()
+        mode = partial.stat().st_mode
         save_file(stored, partial, metadata={"format": "pt", **(metadata or {})})
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        partial.chmod(mode)  # safetensors makes files that only their owner can read
 
 
 def _alone(tensor: Tensor) -> Tensor:
