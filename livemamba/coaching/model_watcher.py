@@ -10,6 +10,7 @@ from livemamba.ticks import Frame
 
 if TYPE_CHECKING:  # whoever hands in a stream has loaded torch; the coaching room doesn't need it
     from livemamba.dialogue.decode import Response
+    from livemamba.model.livemamba import LiveMamba
     from livemamba.model.stream import Stream
 
 
@@ -24,6 +25,13 @@ class LiveMambaWatcher:
     def __init__(self, stream: "Stream", recipe: Recipe) -> None:
         self.stream = stream
         self.recipe = recipe
+
+    @classmethod
+    def of(cls, model: "LiveMamba", recipe: Recipe) -> "LiveMambaWatcher":
+        """A watcher with a stream of its own, thresholds and caps as the model has them."""
+        from livemamba.model.stream import Stream  # here, as this file loads no torch
+
+        return cls(Stream(model), recipe)
 
     def start(self, plan: Plan, instruction: str, tick: int) -> None:
         """Watch for this instruction from now on."""

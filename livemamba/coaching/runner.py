@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, cast
 
 from livemamba.coaching.coach import Coach, InstructionText, Outputs
 from livemamba.coaching.events import Event, StartStep
@@ -22,6 +22,9 @@ from livemamba.errors import InputError
 from livemamba.recipe import Plan, Recipe
 from livemamba.ticks import Frame
 from livemamba.timeline import Message, Timeline, UserEvent
+
+if TYPE_CHECKING:
+    from livemamba.model.livemamba import LiveMamba
 
 logger = logging.getLogger(__name__)
 
@@ -344,17 +347,8 @@ class Runner:
 # --- the short form ----------------------------------------------------------------------------------
 
 
-@runtime_checkable
-class MakesWatchers(Protocol):
-    """A model that watches any recipe through watchers of its own."""
-
-    def watcher(self, recipe: Recipe) -> StepWatcher:
-        """A new watcher for one session."""
-        ...
-
-
 def coach_video(
-    watcher_or_model: StepWatcher | MakesWatchers,
+    model: "LiveMamba | StepWatcher",
     recipe: Recipe,
     source: Iterable[Frame],
     *,
@@ -370,7 +364,7 @@ def coach_video(
     """Coach over a whole source; the log of what was said.
 
     Args:
-        watcher_or_model: a watcher, or a model with `watcher(recipe)`.
+        model: watches each step with a stream of its own; or any watcher.
         recipe: what to do.
         source: frames, ticks rising.
         video_id: names the timeline.
@@ -385,8 +379,16 @@ def coach_video(
     Raises:
         InputError: as `Coach` and `Runner`.
     """
-    watcher = watcher_or_model.watcher(recipe) if isinstance(watcher_or_model, MakesWatchers) else watcher_or_model
+    watcher = _as_watcher(model, recipe)
     coach = Coach(recipe, plan=plan, instruction_text=instruction_text, replanning=replanning)
     runner = Runner(coach, watcher, replanner=replanner, sinks=sinks, wait_for_replanner=wait_for_replanner)
     runner.run(source, start_tick=start_tick)
     return coach.timeline(video_id)
+
+
+def _as_watcher(model: "LiveMamba | StepWatcher", recipe: Recipe) -> StepWatcher:
+    if not hasattr(model, "see"):  # a network: what watches with it needs torch, which this file doesn't
+        from livemamba.coaching.model_watcher import LiveMambaWatcher
+
+        return LiveMambaWatcher.of(cast("LiveMamba", model), recipe)
+    return cast(StepWatcher, model)

@@ -191,14 +191,6 @@ def test_two_runs_in_one_process_share_nothing():
     assert all(coach.timeline("video") == alone for coach, _ in pair)
 
 
-def test_a_model_makes_its_own_watcher():
-    class Model:
-        def watcher(self, recipe):
-            return TimerWatcher(recipe, default_s=1)
-
-    assert coach_video(Model(), RECIPE, frames(0, 50)).messages[-1].kind == "finish"
-
-
 def test_no_torch_is_loaded():
     code = "import sys, livemamba.coaching.runner; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
