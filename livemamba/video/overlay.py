@@ -173,13 +173,14 @@ def _line_height(size: int) -> int:
 def _bar(kind: str, text: str, width: int, max_height: int, size: int) -> npt.NDArray[np.float32]:
     """A bar over the whole width, at most `max_height` high: (h, W, 4), alpha 0 to 1."""
     background, ink = BAR_COLOURS[kind]
-    size, lines = _fit(_in_ascii(text), width - 2 * size, max_height, size)
+    indent = size  # of the font before it is fitted, so that both bars begin at the same place
+    size, lines = _fit(_in_ascii(text), width - 2 * indent, max_height, size)
     height = min(max_height, _block_height(len(lines), size))
     image = Image.new("RGB", (width, height), background)
     drawing = ImageDraw.Draw(image)
     top = (height - len(lines) * _line_height(size)) // 2
     for place, line in enumerate(lines):
-        drawing.text((size, top + place * _line_height(size)), line, fill=ink, font=_font(size))
+        drawing.text((indent, top + place * _line_height(size)), line, fill=ink, font=_font(size))
     return _panel(image, background)
 
 

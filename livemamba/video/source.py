@@ -5,7 +5,7 @@ from pathlib import Path
 
 from livemamba.errors import MissingError
 from livemamba.video.file import VideoFile
-from livemamba.video.live import LiveVideo, camera, network_stream
+from livemamba.video.live import camera, network_stream
 from livemamba.video.protocol import FrameSource, SourceInfo, SourceReport
 
 __all__ = ["FrameSource", "SourceInfo", "SourceReport", "open_source"]
@@ -17,7 +17,7 @@ ACCEPTED = "a video file, camera:0, /dev/video0, or an address (rtsp, rtmp, http
 """What `open_source` takes, for help texts."""
 
 
-def open_source(spec: str | Path, *, timeout_s: float = 10.0, allow_truncated: bool = False) -> VideoFile | LiveVideo:
+def open_source(spec: str | Path, *, timeout_s: float = 10.0, allow_truncated: bool = False) -> FrameSource:
     """Open what a user names.
 
     Args:

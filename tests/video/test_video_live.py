@@ -74,7 +74,7 @@ def test_a_slow_consumer_gets_the_newest_tick_and_the_rest_is_counted(tmp_path):
             lags.append(source.report.frames_decoded - 1 - read_number(frame.pixels))
             time.sleep(1.2)
     assert ticks == sorted(set(ticks)) and ticks[-1] == 8 and 2 <= len(ticks) <= 5
-    assert max(lags) <= 16, "an old frame was given although a newer tick was there"
+    assert max(lags) <= 25, "an old frame was given although a newer tick was there"
     assert source.report.dropped_ticks == 9 - len(ticks) > 0
     assert f"{source.report.dropped_ticks} ticks dropped (first: tick " in source.report.text()
 
