@@ -58,7 +58,7 @@ class VideoFile:
             start_tick: first tick to give, counted from the first shown frame.
             end_tick: tick to stop before; None, or one behind the end, gives all up to the end.
             allow_truncated: take what a cut-off file still holds; `report.missing_bytes` tells.
-            max_damaged_share: packets that may be damaged, as a share of those read.
+            max_damaged_share: packets that may be damaged, as a share of those read (one always may).
 
         Raises:
             MissingError: if there is no such file.

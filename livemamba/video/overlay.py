@@ -5,6 +5,7 @@ Letters: H rows, W columns.
 
 import math
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,7 +37,7 @@ BAR_COLOURS: dict[str, tuple[Colour, Colour]] = {
 # Said in words too: not everybody tells red from green.
 _LABELS = {"success": "Well done", "mistake": "Mistake", "divergence": "Not this step", "finish": "Finished"}
 
-_SEE_THROUGH = 0.82
+_OPACITY = 0.88
 _SMALLEST_FONT = 13
 _ELLIPSIS = "..."
 
@@ -49,7 +50,7 @@ _IN_ASCII = str.maketrans(
         "\u00d7": "x",
         "\u00f7": "/",
         "\u2044": "/",
-        "\u00b0": " deg ",
+        "\u00b0": " deg",
         "\u00df": "ss",
         "\u00e6": "ae",
         "\u00c6": "Ae",
@@ -172,13 +173,14 @@ def _line_height(size: int) -> int:
 def _bar(kind: str, text: str, width: int, max_height: int, size: int) -> npt.NDArray[np.float32]:
     """A bar over the whole width, at most `max_height` high: (h, W, 4), alpha 0 to 1."""
     background, ink = BAR_COLOURS[kind]
-    size, lines = _fit(_in_ascii(text), width - 2 * size, max_height, size)
+    indent = size  # of the font before it is fitted, so that both bars begin at the same place
+    size, lines = _fit(_in_ascii(text), width - 2 * indent, max_height, size)
     height = min(max_height, _block_height(len(lines), size))
     image = Image.new("RGB", (width, height), background)
     drawing = ImageDraw.Draw(image)
     top = (height - len(lines) * _line_height(size)) // 2
     for place, line in enumerate(lines):
-        drawing.text((size, top + place * _line_height(size)), line, fill=ink, font=_font(size))
+        drawing.text((indent, top + place * _line_height(size)), line, fill=ink, font=_font(size))
     return _panel(image, background)
 
 
@@ -195,7 +197,7 @@ def _panel(image: Image.Image, background: Colour) -> npt.NDArray[np.float32]:
     """The letters solid, the ground around them a little see-through."""
     colours = np.asarray(image, dtype=np.float32)
     solid = np.abs(colours - np.asarray(background, dtype=np.float32)).max(axis=2) > 0
-    alpha = np.where(solid, 1.0, _SEE_THROUGH).astype(np.float32)
+    alpha = np.where(solid, 1.0, _OPACITY).astype(np.float32)
     return np.concatenate([colours, alpha[..., None]], axis=2)
 
 
@@ -213,38 +215,41 @@ def _fit(text: str, width: int, height: int, size: int) -> tuple[int, list[str]]
     """The largest font up to `size` at which the text fits, and its lines; cut at the smallest font."""
     words = text.split()
     for smaller in range(size, _SMALLEST_FONT - 1, -1):
-        lines = _wrap(words, width, _font(smaller))
-        if _block_height(len(lines), smaller) <= height:
+        most_lines = (height - _block_height(0, smaller)) // _line_height(smaller)
+        lines = _wrap(words, width, _font(smaller), most_lines)
+        if len(lines) <= most_lines:
             return smaller, lines
-    size, lines = _SMALLEST_FONT, _wrap(words, width, _font(_SMALLEST_FONT))
-    kept = lines[: max(1, (height - _block_height(0, size)) // _line_height(size))]
-    if len(kept) < len(lines):
-        kept[-1] = _shortened(kept[-1], width, _font(size))
-    return size, kept
+    kept = lines[: max(1, most_lines)]
+    kept[-1] = _shortened(kept[-1], width, _font(_SMALLEST_FONT))
+    return _SMALLEST_FONT, kept
 
 
-def _wrap(words: Sequence[str], width: int, font: ImageFont.FreeTypeFont) -> list[str]:
+def _wrap(words: Sequence[str], width: int, font: ImageFont.FreeTypeFont, most_lines: int) -> list[str]:
+    """Lines of whole words, longer words broken; stops once there are more lines than wanted."""
     lines: list[str] = []
-    line = ""
+    line, used = "", 0.0
+    space = font.getlength(" ")
     for word in words:
-        longer = f"{line} {word}" if line else word
-        if font.getlength(longer) <= width:
-            line = longer
+        needed = font.getlength(word)
+        if line and used + space + needed <= width:
+            line, used = f"{line} {word}", used + space + needed
             continue
         lines += [line] if line else []
-        while font.getlength(word) > width and len(word) > 1:
-            head = max(1, _letters_that_fit(word, width, font))
+        if len(lines) > most_lines:
+            return lines
+        while needed > width and len(word) > 1:
+            head = _letters_that_fit(word, width, font)
             lines.append(word[:head])
             word = word[head:]
-        line = word
+            needed = font.getlength(word)
+        line, used = word, needed
     return [*lines, line] if line else lines
 
 
-def _letters_that_fit(text: str, width: int, font: ImageFont.FreeTypeFont) -> int:
-    count = len(text)
-    while count and font.getlength(text[:count]) > width:
-        count -= 1
-    return count
+def _letters_that_fit(word: str, width: int, font: ImageFont.FreeTypeFont) -> int:
+    """At least one, so that a word always gets shorter."""
+    fitting = bisect_right(range(1, len(word)), float(width), key=lambda count: font.getlength(word[:count]))
+    return max(1, fitting)
 
 
 def _shortened(line: str, width: int, font: ImageFont.FreeTypeFont) -> str:

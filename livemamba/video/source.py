@@ -39,7 +39,7 @@ def open_source(spec: str | Path, *, timeout_s: float = 10.0, allow_truncated: b
         return camera(device[1] if device[1] is not None else device[2], timeout_s=timeout_s)
     if isinstance(spec, str) and _ADDRESS.fullmatch(text):
         return network_stream(text, timeout_s=timeout_s)
-    if not Path(spec).exists():
+    if not text or not Path(spec).exists():
         raise MissingError(f"{text}: no such video file, camera or stream; give {ACCEPTED}")
     return VideoFile(spec, allow_truncated=allow_truncated)
 

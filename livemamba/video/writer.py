@@ -42,7 +42,7 @@ class AnnotatedWriter:
     """
 
     def __init__(self, out_path: str | Path, *, messages: Iterable[Message] = (), rate: Fraction | None = None) -> None:
-        """Name the file; it is created with the first picture.
+        """Name the file; nothing is written before the first pictures have been encoded.
 
         Args:
             out_path: an .mp4 in a folder that exists; replaced if it is there.
@@ -50,7 +50,7 @@ class AnnotatedWriter:
             rate: pictures a second, a hint to the encoder; their times are what `add` says.
 
         Raises:
-            InputError: if the name doesn't end in .mp4 or names a folder.
+            InputError: if the name doesn't end in .mp4 or names a folder, or its folder can't be written to.
             MissingError: if its folder doesn't exist.
         """
         self.out_path = Path(out_path)
@@ -58,6 +58,8 @@ class AnnotatedWriter:
             raise InputError(f"{out_path}: an annotated video is an mp4 file; give a name that ends in .mp4")
         if not self.out_path.parent.is_dir():
             raise MissingError(f"{out_path}: its folder doesn't exist; create it first")
+        if not os.access(self.out_path.parent, os.W_OK):
+            raise InputError(f"{out_path}: its folder can't be written to; give another place")
         self._partial = self.out_path.with_name(f"{self.out_path.stem}.partial-{os.getpid()}.mp4")
         self._messages: list[Message] = []
         self._rate = rate or Fraction(TICKS_PER_SECOND)
