@@ -1,0 +1,120 @@
+"""What the README quotes is run as it stands there, and every file that it names is there."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import av
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FULL_SIZE = "livemamba_130m"
+
+
+def _blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A folder in which a reader's commands find what the repository holds, and nothing is written into it."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("README.md", "configs"):
+        (folder / name).symlink_to(ROOT / name)
+    command = folder / "bin" / "livemamba"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m livemamba "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+def _run(clone, script, *, interpreter=("bash", "-euo", "pipefail", "-c")):
+    path = f"{clone / 'bin'}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    if data := os.environ.get("LIVEMAMBA_TEST_DATA"):
+        environment["LIVEMAMBA_TEST_DATA"] = str(Path(data).resolve())
+    done = subprocess.run([*interpreter, script], cwd=clone, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def test_its_commands_run_as_they_stand_there(clone):
+    small = [block for block in _blocks("bash") if FULL_SIZE not in block]
+    assert len(small) == 3
+    for block in small:
+        _run(clone, block)
+    runs = clone / "runs"
+    assert json.loads((runs / "timer" / "run.json").read_text())["run"]["finished"]
+    assert sorted(path.name for path in (runs / "timer").iterdir()) == [
+        "annotated.mp4",
+        "messages.jsonl",
+        "predictions.json",
+        "run.json",
+    ]
+    (python,) = _blocks("python")
+    assert len([line for line in python.splitlines() if line.strip()]) <= 10
+    said = _run(clone, python, interpreter=(sys.executable, "-c"))
+    assert "instruction" in said.stdout
+    assert "RANDOM WEIGHTS" in said.stderr
+
+
+@pytest.mark.slow
+def test_the_full_size_watches_a_real_clip(clone, test_data):
+    """473 M parameters, 21 ticks, flat memory, the state of one session below 3 MB, the video written."""
+    (block,) = [block for block in _blocks("bash") if FULL_SIZE in block]
+    done = _run(clone, block)
+    assert "RANDOM WEIGHTS in vision, qformer, backbone" in done.stderr
+    report = json.loads((clone / "runs" / "full_size" / "run.json").read_text())
+    assert report["run"]["frames_judged"] == 21
+    assert report["run"]["last_tick"] == 20
+    assert report["state_bytes"] <= 3e6
+    # The weights take 1.9 GB; what a frame needs is given back before the next.
+    assert report["memory"]["last_mib"] - report["memory"]["early_mib"] < 150
+    with av.open(str(clone / "runs" / "full_size" / "annotated.mp4")) as video:
+        assert sum(1 for _ in video.decode(video=0)) == 310
+    (entry,) = json.loads((clone / "runs" / "full_size" / "predictions.json").read_text())
+    assert entry["pred_texts"][0].startswith("Instruction: Now ")
+
+
+def test_every_file_it_names_is_there():
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    assert len(links) > 15
+    for link in links:
+        assert (ROOT / link).exists(), link
+
+
+def test_make_knows_the_targets_it_names():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", README, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    # The demo in the Makefile and the commands in the README are the same ones.
+    assert "configs/recipes/pancake.yaml" in makefile and "testcard:18" in makefile
+
+
+def test_only_the_package_is_installed():
+    """Pitfall: train/, eval/, tests/ and configs/ must not become global packages."""
+    from setuptools import find_packages
+
+    found = {name.partition(".")[0] for name in find_packages(str(ROOT), include=["livemamba", "livemamba.*"])}
+    assert found == {"livemamba"}
+    folders = {path.parent for path in (ROOT / "livemamba").rglob("*.py") if "__pycache__" not in path.parts}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+def test_importing_it_loads_no_torch_and_needs_no_network():
+    code = (
+        "import sys, socket\n"
+        "def refuse(*a, **k): raise AssertionError('a connection was tried')\n"
+        "socket.socket.connect = refuse\n"
+        "import livemamba, livemamba.timeline, livemamba.recipe, livemamba.conversation, livemamba.config\n"
+        "import livemamba.dialogue.encode, livemamba.coaching.runner, livemamba.cli\n"
+        "assert 'torch' not in sys.modules\n"
+        "from livemamba import LiveMamba, Stream, coach_video, load_recipe, open_source\n"
+        "assert not {'mamba_ssm', 'causal_conv1d', 'decord', 'wandb', 'deepspeed'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
