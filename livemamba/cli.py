@@ -6,7 +6,7 @@ What a user can cause is printed as one line, without a traceback, and the exit 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import livemamba
 from livemamba.errors import UserError
@@ -18,8 +18,17 @@ STOPPED = 130  # as shells report a command that Ctrl-C ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     arguments = _parser().parse_args(argv)
+    return run_safely(lambda: arguments.run(arguments))
+
+
+def run_safely(run: Callable[[], int]) -> int:
+    """Run a command or a script; what a user can cause becomes one line on stderr and an exit status.
+
+    Args:
+        run: the whole command; returns its exit status. What it writes should appear whole or not at all.
+    """
     try:
-        status: int = arguments.run(arguments)
+        status = run()
         sys.stdout.flush()
     except UserError as error:
         return _failed(str(error))
