@@ -123,18 +123,18 @@ def match_mistakes(mistakes: Sequence[float], feedback: Sequence[float], rules: 
         rules: window and mistake_matching.
     """
     near = sorted(
-        (abs(mistake_s - feedback_s), i, j)
+        (abs(mistake_s - feedback_s), abs(i - j), i, j)
         for i, mistake_s in enumerate(mistakes)
         for j, feedback_s in enumerate(feedback)
         if rules.in_window(mistake_s, feedback_s)
     )
     pairs: dict[int, int] = {}
     used: set[int] = set()
-    for _, i, j in near:
+    for *_, i, j in near:
         if i not in pairs and (rules.mistake_matching == "greedy" or j not in used):
             pairs[i] = j
             used.add(j)
     if rules.mistake_matching == "greedy":
-        used = {j for _, _, j in near}
+        used = {j for *_, j in near}
     extra = tuple(j for j in range(len(feedback)) if j not in used)
     return MistakeMatch(pairs=tuple(sorted(pairs.items())), extra=extra)

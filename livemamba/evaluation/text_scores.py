@@ -20,6 +20,7 @@ Pair = tuple[str, str]
 """A ground-truth text and a predicted one."""
 
 DEFAULT_BERT = "roberta-large"
+_DEFAULT_BERT_ON_HUB = "FacebookAI/roberta-large"
 _DEFAULT_BERT_LAYERS = 17  # where bert_score found the best agreement with people
 
 
@@ -138,7 +139,7 @@ def make_bert_scorer(model: str | None = None, layers: int | None = None) -> Ber
         from livemamba.model.weights import resolve_folder
 
         return BertScorer(
-            name=DEFAULT_BERT, folder=resolve_folder(DEFAULT_BERT), layers=_DEFAULT_BERT_LAYERS, rescaled=True
+            name=DEFAULT_BERT, folder=resolve_folder(_DEFAULT_BERT_ON_HUB), layers=_DEFAULT_BERT_LAYERS, rescaled=True
         )
     folder = Path(model)
     _check_folder(folder, layers)

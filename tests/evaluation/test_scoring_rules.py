@@ -354,3 +354,11 @@ def test_a_ground_truth_without_an_instruction_is_an_error():
 def test_rules_out_of_range_are_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         ScoringRules(**wrong)
+
+
+def test_two_mistakes_seen_at_one_tick_keep_their_order():
+    # Both are said at 40.5; the second mistake is nearer to either, but the texts belong in order.
+    truth = line((0, "I", "Stir."), (40.2, "M", "A."), (40.4, "M", "B."), (60, "E"))
+    predicted = line((0, "I", "Stir."), (40.5, "M", "A."), (40.5, "M", "B."))
+    [segment] = score_video(truth, predicted, RULES).segments
+    assert [(mistake.text, feedback.text) for mistake, feedback in segment.found] == [("A.", "A."), ("B.", "B.")]

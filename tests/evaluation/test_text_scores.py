@@ -77,7 +77,7 @@ def test_a_default_model_that_cannot_be_had_is_named_and_not_silent(monkeypatch)
     scores = text_scores([("Stir", "Stir")], BertChoice())
     assert scores.rouge_l == 1
     assert scores.bert_score is None
-    assert scores.bert.startswith("not computed: no folder roberta-large here")
+    assert scores.bert.startswith("not computed: no folder FacebookAI/roberta-large here")
 
 
 def test_bert_score_with_a_local_folder(encoder):
