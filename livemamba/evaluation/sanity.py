@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from livemamba.coaching.events import Event
+from livemamba.coaching.replanner import Replanner, ReplanRequest, ReplanResult
 from livemamba.coaching.watchers import (
     ChattyWatcher,
     ScriptedWatcher,
@@ -25,6 +26,7 @@ from livemamba.errors import InputError
 from livemamba.evaluation.interactive_cooking import Prediction
 from livemamba.evaluation.protocols import Lesson, MakeWatcher, evaluate_streaming, evaluate_turn_based
 from livemamba.evaluation.rules import Protocol
+from livemamba.recipe import Plan
 from livemamba.ticks import TICKS_PER_SECOND, Frame, tick_at_or_after, tick_to_s
 from livemamba.timeline import Message, Timeline
 
@@ -120,14 +122,40 @@ def jittered(row: Timeline, seconds: float, *, seed: int = 0) -> Timeline:
     )
 
 
-def oracle(row: Timeline, *, jitter_s: float = 0.0, seed: int = 0) -> MakeWatcher:
-    """A watcher that says what the row says, when the row says it, give or take the jitter."""
-    said = jittered(row, jitter_s, seed=seed)
+def oracle(said: Timeline) -> MakeWatcher:
+    """A watcher that says what a row, jittered or not, says."""
 
     def make(lesson: Lesson) -> StepWatcher:
         return ScriptedWatcher(events_of(said) if lesson.turn is None else _turn_events(said, lesson.turn))
 
     return make
+
+
+class RowReplanner:
+    """After a divergence, the plan that the row itself has at its next instruction.
+
+    Args:
+        said: the row that the oracle says; with plans.
+    """
+
+    def __init__(self, said: Timeline) -> None:
+        self._said = said
+
+    def replan(self, request: ReplanRequest) -> ReplanResult:
+        """The row's next plan; empty where no instruction follows."""
+        pairs = list(zip(self._said.messages, self._said.plans, strict=True))
+        place = max(
+            place
+            for place, (message, _) in enumerate(pairs)
+            if message.text == request.feedback and tick_at_or_after(message.time_s) <= request.tick
+        )
+        plan = next((plan for message, plan in pairs[place:] if message.kind == "instruction"), Plan())
+        return ReplanResult(
+            plan=plan,
+            repeats=bool(set(request.step) & set(plan.node_ids)),
+            done_step=request.actions or (),
+            reason="as in the row",
+        )
 
 
 def _turn_events(row: Timeline, turn: int) -> tuple[Event, ...]:
@@ -149,11 +177,13 @@ class SanityRow:
         name: short.
         about: what it does, for the reader of the table.
         make: for each row of the ground truth, what makes its watchers.
+        replanner: for each row, who re-plans when streaming; the rules, unless one is given.
     """
 
     name: str
     about: str
     make: Callable[[Timeline], MakeWatcher]
+    replanner: Callable[[Timeline], Replanner] | None = None
 
 
 def sanity_rows(durations: StepDurations, *, seed: int = 0) -> tuple[SanityRow, ...]:
@@ -174,11 +204,12 @@ def sanity_rows(durations: StepDurations, *, seed: int = 0) -> tuple[SanityRow, 
             default_s=durations.overall_s,
         )
 
-    def jitter(seconds: float) -> SanityRow:
+    def knowing(name: str, about: str, jitter_s: float = 0.0) -> SanityRow:
         return SanityRow(
-            name=f"oracle +-{seconds:.0f} s",
-            about=f"says what the ground truth says, each moment moved by up to {seconds:.0f} s (seed {seed})",
-            make=lambda row: oracle(row, jitter_s=seconds, seed=seed),
+            name=name,
+            about=f"says what the ground truth says, {about}; re-plans as the ground truth does",
+            make=lambda row: oracle(jittered(row, jitter_s, seed=seed)),
+            replanner=lambda row: RowReplanner(jittered(row, jitter_s, seed=seed)),
         )
 
     return (
@@ -200,13 +231,18 @@ def sanity_rows(durations: StepDurations, *, seed: int = 0) -> tuple[SanityRow, 
             ),
             make=lambda row: timer,
         ),
+        knowing("oracle", "at the first tick at or after its time"),
+        *(
+            knowing(
+                f"oracle +-{jitter_s:.0f} s", f"each moment moved by up to {jitter_s:.0f} s (seed {seed})", jitter_s
+            )
+            for jitter_s in (15.0, 30.0)
+        ),
         SanityRow(
-            name="oracle",
-            about="says what the ground truth says, at the first tick at or after its time",
+            name="oracle, rules",
+            about="the oracle's eyes with the rules as re-planner: what planning by the graph alone costs",
             make=oracle,
         ),
-        jitter(15.0),
-        jitter(30.0),
     )
 
 
@@ -217,7 +253,8 @@ def run_row(row: SanityRow, truth: Sequence[Timeline], protocol: Protocol) -> di
         frames = blank_frames(watched_s(video))
         make = row.make(video)
         if protocol == "streaming":
-            predictions[video.video_id] = evaluate_streaming(video, make, frames)
+            replanner = row.replanner(video) if row.replanner else None
+            predictions[video.video_id] = evaluate_streaming(video, make, frames, replanner=replanner)
         else:
             predictions[video.video_id] = evaluate_turn_based(video, make, frames)
     return predictions

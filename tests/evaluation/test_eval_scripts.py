@@ -189,7 +189,7 @@ def test_the_sanity_table(data, tmp_path):
     assert run.returncode == 0, run.stderr
     result = json.loads(out.read_text())
     scores = {(row["system"], row["protocol"]): row["scores"] for row in result["rows"]}
-    assert len(scores) == 12
+    assert len(scores) == 14
     for protocol in ("streaming", "turn_based"):
         assert scores["oracle", protocol]["ic_acc"] == 100 and scores["oracle", protocol]["mistake_f1"] == 1
         assert scores["silent", protocol]["ic_acc"] == 0 and scores["silent", protocol]["mistake_f1"] == 0

@@ -17,6 +17,7 @@ from livemamba.evaluation.sanity import (
     watched_s,
 )
 from livemamba.evaluation.text_scores import BertChoice
+from livemamba.recipe import Plan, Recipe, RecipeStep
 from livemamba.timeline import FINISH_TEXT, Message, Timeline
 
 DURATIONS = StepDurations(by_text={"Stir.": 42.0, "Pour.": 25.0}, overall_s=30.0, num_steps=9)
@@ -70,6 +71,8 @@ def counts(name, protocol, rows=None):
         ("timer", "turn_based", (3, 1, 2, 0, 0, 1, 2)),
         ("oracle", "streaming", (3, 2, 2, 1, 0, 0, 2)),
         ("oracle", "turn_based", (3, 2, 2, 1, 0, 0, 2)),
+        ("oracle, rules", "streaming", (3, 2, 2, 1, 0, 0, 2)),
+        ("oracle, rules", "turn_based", (3, 2, 2, 1, 0, 0, 2)),
         ("oracle +-15 s", "streaming", (3, 2, 2, 1, 0, 0, 2)),
         ("oracle +-15 s", "turn_based", (3, 2, 2, 1, 0, 0, 2)),
     ],
@@ -119,6 +122,33 @@ def test_the_oracle_of_a_turn_knows_that_turn_alone():
         ["instruction", "mistake"],
         ["instruction", "success"],
     ]
+
+
+def test_the_oracle_replans_as_the_row_does_and_the_rules_as_they_do():
+    """Soup: asked to chop, the cook stirs; the row drops the chopping, the rules would ask for it again."""
+    recipe = Recipe(name="Soup", steps=tuple(RecipeStep(id=text, text=text) for text in ("Chop", "Stir", "Eat")))
+    said = [
+        (10, "instruction", "Chop.", ("Chop",), "Chop Stir Eat"),
+        (40, "divergence", "You did not follow the instruction. You stirred.", ("Stir",), "Chop Eat"),
+        (40, "instruction", "Eat.", ("Eat",), "Eat"),
+        (90, "success", "You ate.", ("Eat",), ""),
+        (90, "finish", FINISH_TEXT, None, ""),
+    ]
+    row = Timeline(
+        video_id="1_1",
+        activity="Soup",
+        messages=tuple(Message(time_s=at, kind=kind, text=text, actions=about) for at, kind, text, about, _ in said),
+        plans=tuple(Plan(tuple((node,) for node in left.split())) for *_, left in said),
+        recipe=recipe,
+    )
+    for name, instructions in [
+        ("oracle", ["Chop.", "Eat."]),
+        ("oracle +-30 s", ["Chop.", "Eat."]),
+        ("oracle, rules", ["Chop.", "Chop.", "Eat."]),
+    ]:
+        timeline = run_row(ROWS[name], [row], "streaming")["1_1"]
+        assert [one.text for one in timeline.of_kind("instruction")] == instructions
+    assert counts("oracle", "streaming", [row]) == (2, 1, 1, 1, 0, 0, 1)
 
 
 def test_durations_are_medians_by_instruction_and_over_all():
