@@ -13,7 +13,7 @@ from pathlib import Path
 from livemamba.cli import run_safely
 from livemamba.data.official_rows import PLAN_SETS, SPLITS, load_rows
 from livemamba.evaluation.predictions import read_predictions
-from livemamba.evaluation.report import evaluate, table, write_result
+from livemamba.evaluation.report import evaluate, labels_of, table, write_result
 from livemamba.evaluation.rules import PROTOCOLS, add_rule_arguments, rules_of
 from livemamba.evaluation.text_scores import DEFAULT_BERT, BertChoice
 from livemamba.timeline import Timeline
@@ -71,6 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
         "plan_set": arguments.plan_set,
         "split": arguments.split,
         "data": arguments.data,
+        "labels": labels_of(arguments.data),
         "predictions_file": arguments.predictions_file_path,
         "missing_videos": missing,
         "messages_without_text": read.without_text,

@@ -8,7 +8,7 @@ import sys
 
 from livemamba.cli import run_safely
 from livemamba.data.official_rows import PLAN_SETS, SPLITS, load_rows
-from livemamba.evaluation.report import evaluate, table, write_result
+from livemamba.evaluation.report import evaluate, labels_of, table, write_result
 from livemamba.evaluation.rules import PROTOCOLS, add_rule_arguments, rules_of
 from livemamba.evaluation.sanity import run_row, sanity_rows, step_durations
 from livemamba.evaluation.text_scores import BertChoice
@@ -48,6 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
         "plan_set": arguments.plan_set,
         "split": arguments.split,
         "data": arguments.data,
+        "labels": labels_of(arguments.data),
         "seed": arguments.seed,
         "rules": rules.to_dict(),
         "systems": {row.name: row.about for row in rows},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import livemamba
+from livemamba.errors import InputError
 from livemamba.evaluation.interactive_cooking import (
     Counts,
     Prediction,
@@ -21,6 +22,9 @@ from livemamba.evaluation.rules import Protocol, ScoringRules
 from livemamba.evaluation.text_scores import BertChoice, TextScores, text_scores
 from livemamba.files import whole_file
 from livemamba.timeline import Timeline
+
+BUILD_REPORT = "report.json"
+"""What `livemamba build` writes beside the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +129,22 @@ def write_result(path: str | Path, content: Mapping[str, Any]) -> None:
     with whole_file(path) as partial:
         text = json.dumps({"livemamba_version": livemamba.__version__, **content}, indent=2, ensure_ascii=False)
         partial.write_text(text + "\n", encoding="utf-8")
+
+
+def labels_of(folder: str | Path) -> dict[str, Any]:
+    """Where a folder's rows come from, for the result: official and rebuilt labels never share a table.
+
+    Returns:
+        `built_from` and `mistake_time` of a build's report; else that there is none.
+    """
+    report = Path(folder) / BUILD_REPORT
+    try:
+        content = json.loads(report.read_text(encoding="utf-8"))
+        return {"built_from": content["built_from"], "mistake_time": content["mistake_time"]}
+    except FileNotFoundError:
+        return {"built_from": f"unknown: the folder has no {BUILD_REPORT}"}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{report} is no report of a build; build the folder again, or take the file away") from None
 
 
 _COLUMNS = ("IC-Acc", "P", "R", "F1", "BERT", "R-L", "TP", "FP", "FN", "TN", "skip", "hits/plain", "given/segs")

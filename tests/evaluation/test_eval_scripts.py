@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from livemamba.commands.build import REPORT_FILE
+from livemamba.data.captaincook4d import read_annotations
+from livemamba.data.interactive_cooking import build_benchmark
 from livemamba.data.official_rows import rows_file, write_rows
+from livemamba.evaluation.interactive_cooking import count, score_videos
+from livemamba.evaluation.predictions import read_predictions, write_predictions
+from livemamba.evaluation.report import BUILD_REPORT
+from livemamba.evaluation.rules import ScoringRules
+from livemamba.recipe import Plan
 from livemamba.timeline import FINISH_TEXT, Message, Timeline
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +35,9 @@ def video(video_id):
         Message(time_s=time_s, kind=kind, text=text, category="technique" if kind == "mistake" else None)
         for time_s, kind, text in said
     )
-    return Timeline(video_id=video_id, activity="Soup", messages=messages)
+    whole = Plan((("Stir",), ("Pour the water",)))
+    left = (whole, whole.without(["Stir"]), whole.without(["Stir"]), Plan(), Plan())
+    return Timeline(video_id=video_id, activity="Soup", messages=messages, plans=left)
 
 
 @pytest.fixture
@@ -109,6 +119,17 @@ def test_a_result_holds_scores_counts_and_the_rules_that_made_them(score):
     assert "50.0" in out and "not asked for" in out
 
 
+def test_a_result_says_whose_labels_it_was_scored_on(score, data):
+    assert BUILD_REPORT == REPORT_FILE
+    assert score(GOOD, "--no_bert")[1]["labels"]["built_from"].startswith("unknown")
+    (data / "report.json").write_text('{"built_from": "CaptainCook4D annotations", "mistake_time": "end", "x": 1}')
+    labels = score(GOOD, "--no_bert")[1]["labels"]
+    assert labels == {"built_from": "CaptainCook4D annotations", "mistake_time": "end"}
+    (data / "report.json").write_text("[]")
+    status, _, _, error = score(GOOD, "--no_bert")
+    assert status == 1 and "is no report of a build" in error
+
+
 def test_missing_videos_are_refused_or_silent_by_choice(score):
     status, result, _, error = score(GOOD[:1], "--no_bert")
     assert (status, result) == (1, None)
@@ -161,6 +182,20 @@ def test_turns_may_overlap_when_the_protocol_says_so(score):
     status, result, *_ = score(turns, "--no_bert", "--protocol", "turn_based")
     assert status == 0
     assert (result["protocol"], result["scores"]["ic_acc"], result["scores"]["mistake_f1"]) == ("turn_based", 100, 1)
+
+
+def test_the_real_annotations_replayed_are_perfect(test_data, tmp_path):
+    """Main and Advanced Planning as built here, not the official release: see the counts of `livemamba build`."""
+    built = build_benchmark(read_annotations(test_data / "data" / "captaincook4d"))
+    for plan_set, segments, dropped, mistakes in (("main", 1489, 0, 481), ("advanced_planning", 473, 10, 374)):
+        rows = [one.timeline for one in built.videos[plan_set]["test"]]
+        write_predictions(tmp_path / "replay.json", rows)
+        counts = count(score_videos(rows, read_predictions(tmp_path / "replay.json").videos, ScoringRules()))
+        assert (counts.segments, counts.dropped_segments, counts.mistakes) == (segments, dropped, mistakes)
+        assert counts.matched == segments
+        assert counts.hits == counts.plain == counts.true_negatives
+        assert counts.true_positives == mistakes
+        assert counts.false_positives == counts.false_negatives == 0
 
 
 def test_the_sanity_table(data, tmp_path):
