@@ -192,7 +192,7 @@ def test_files_that_are_no_rows(tmp_path):
         load_rows(tmp_path, "advanced", "test")
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({"video_id": "1_1"}) + "\n")
-    with pytest.raises(InputError, match="line 1.*lacks activity_name"):
+    with pytest.raises(InputError, match=r"line 1.*lacks activity_name"):
         read_rows(file)
     file.write_text("\n".join([json.dumps(ROW)] * 2))
     with pytest.raises(InputError, match="1_1 stands in more than one row"):

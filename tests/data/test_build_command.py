@@ -56,3 +56,36 @@ def test_an_out_folder_is_not_overwritten_unasked(tmp_path, capsys):
     assert build(tmp_path / "nowhere", tmp_path / "out", "--overwrite") == 1
     assert "holds no report.json" in capsys.readouterr().err
     assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
+
+
+def test_any_corpus_of_the_same_layout_builds(annotations_folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert build(annotations_folder(), out, "--mistake-time", "middle") == 0
+    assert "other recordings than the paper's" in capsys.readouterr().out
+    [timeline] = load_rows(out, "main", "train")
+    assert [(message.time_s, message.kind) for message in timeline.messages] == [
+        (1.0, "instruction"),
+        (4.0, "success"),
+        (4.0, "instruction"),
+        (6.5, "mistake"),
+        (9.0, "instruction"),
+        (20.0, "success"),
+        (20.0, "finish"),
+    ]
+    assert timeline.messages[3].text == "You whisked it with your hand."
+    # The test video follows every instruction, so the Advanced test split is empty.
+    assert load_rows(out, "advanced_planning", "test") == []
+    assert build(annotations_folder(), out) == 1 and "exists" in capsys.readouterr().err
+    assert build(annotations_folder(), out, "--overwrite") == 0
+    assert json.loads((out / "report.json").read_text())["mistake_time"] == "end"
+
+
+def test_a_build_that_breaks_off_leaves_nothing(annotations_folder, tmp_path, monkeypatch, capsys):
+    folder = annotations_folder()
+
+    def full_disk(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("livemamba.data.benchmark_counts.counts_by_split", full_disk)
+    assert build(folder, tmp_path / "out") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["annotations"]
