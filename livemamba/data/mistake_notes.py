@@ -36,7 +36,8 @@ def told(note: str, text: str) -> str:
         told_as: str = _tables()["told"][note]
         return told_as
     sentences = re.split(r"\.\s*(?=[A-Z]|$)", _without_verb_prefix(note))
-    return " ".join(_sentence(_mended(sentence.strip(" .")), text) for sentence in sentences if sentence.strip(" ."))
+    parts = (sentence.strip(" .") for sentence in sentences)
+    return " ".join(_sentence(_mended(part), text) for part in parts if part) or note
 
 
 def _without_verb_prefix(note: str) -> str:
@@ -194,7 +195,7 @@ def _verbs_told(rest: str) -> str:
     words = rest.split(" ")
     for place in range(1, len(words)):
         bare = words[place].rstrip(",.")
-        joins = words[place - 1] in ("and", "then", "but") or words[place - 1 : place] == ["or"]
+        joins = words[place - 1] in ("and", "then", "but", "or")
         part_of_list = bare in BASE_OF_GERUND and any(word in BASE_OF_GERUND for word in words[: place - 1])
         if joins and (bare in VERBS or bare in BASE_OF_GERUND) and not part_of_list:
             words[place] = PAST_OF[BASE_OF_GERUND.get(bare, bare)] + words[place][len(bare) :]

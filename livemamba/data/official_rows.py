@@ -267,7 +267,7 @@ def _plans_by_text(lists: list[list[list[str]]], row: Row, recipe: Recipe | None
         nodes[step.text].append(step.id)
     done: set[str] = set()
     plans = []
-    for steps, action in zip(lists, row["output_actions"], strict=True):
+    for steps, action in zip(lists, _actions(row), strict=bool(lists)):
         plans.append(_plan_by_text(steps, nodes, done))
         done |= {ids[name] for name in _action_names(action) if name in ids}
     return plans
@@ -283,6 +283,10 @@ def _plan_by_text(steps: list[list[str]], nodes: dict[str, list[str]], done: set
     return Plan(tuple(tuple(left[text].pop(0) for text in step) for step in steps))
 
 
+def _actions(row: Row) -> list[Any]:
+    return row["output_actions"] or [None] * len(row["output_texts"])
+
+
 def _action_names(action: Any) -> list[str]:
     if action is None:
         return []
@@ -290,9 +294,7 @@ def _action_names(action: Any) -> list[str]:
 
 
 def _messages(row: Row, before: list[Plan], ids: dict[str, str]) -> Iterable[Message]:
-    columns = zip(
-        row["output_timestamps"], row["output_types"], row["output_texts"], row["output_actions"], strict=True
-    )
+    columns = zip(row["output_timestamps"], row["output_types"], row["output_texts"], _actions(row), strict=True)
     for index, (time_s, kind, text, action) in enumerate(columns):
         actions: Step | None = tuple(ids.get(name, name) for name in _action_names(action)) or None
         if kind == "instruction" and before and before[index]:
