@@ -4,10 +4,13 @@ python eval/sanity_rows.py --data DIR --plan_set main --split test --out rows.js
 """
 
 import argparse
+import re
 import sys
+from pathlib import Path
 
 from livemamba.cli import run_safely
 from livemamba.data.official_rows import PLAN_SETS, SPLITS, load_rows
+from livemamba.evaluation.predictions import write_predictions
 from livemamba.evaluation.report import evaluate, labels_of, table, write_result
 from livemamba.evaluation.rules import PROTOCOLS, add_rule_arguments, rules_of
 from livemamba.evaluation.sanity import run_row, sanity_rows, step_durations
@@ -21,6 +24,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--plan_set", required=True, choices=PLAN_SETS)
     parser.add_argument("--split", required=True, choices=SPLITS)
     parser.add_argument("--out", required=True, metavar="FILE", help="the scores, as JSON")
+    parser.add_argument(
+        "--predictions_dir", metavar="DIR", help="also write each row's predictions there, in the official format"
+    )
     parser.add_argument("--protocol", default="both", choices=("both", *PROTOCOLS))
     parser.add_argument("--seed", type=int, default=0, help="of the oracle's jitter (default 0)")
     parser.add_argument("--bert_model", metavar="DIR", help="a local encoder for BERTScore (default: left out)")
@@ -41,6 +47,9 @@ def main(arguments: argparse.Namespace) -> int:
     for protocol in protocols:
         for row in rows:
             said = run_row(row, truth, protocol)
+            if arguments.predictions_dir:
+                name = re.sub(r"[^a-z0-9]+", "_", row.name.lower())
+                write_predictions(Path(arguments.predictions_dir) / protocol / f"{name}.json", said.values())
             results.append(evaluate(row.name, truth, said, protocol=protocol, rules=rules, bert=bert))
             print(f"{protocol}: {row.name} scored", file=sys.stderr)
     content = {

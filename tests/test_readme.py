@@ -23,12 +23,13 @@ def _blocks(language):
 def clone(tmp_path_factory):
     """A folder in which a reader's commands find what the repository holds, and nothing is written into it."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("README.md", "configs"):
+    for name in ("README.md", "configs", "eval"):
         (folder / name).symlink_to(ROOT / name)
-    command = folder / "bin" / "livemamba"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m livemamba "$@"\n')
-    command.chmod(0o755)
+    (folder / "bin").mkdir()
+    for name, runs in (("livemamba", "-m livemamba"), ("python", "")):
+        command = folder / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {runs} "$@"\n')
+        command.chmod(0o755)
     return folder
 
 
@@ -43,7 +44,7 @@ def _run(clone, script, *, interpreter=("bash", "-euo", "pipefail", "-c")):
 
 
 def test_its_commands_run_as_they_stand_there(clone):
-    small = [block for block in _blocks("bash") if FULL_SIZE not in block]
+    small = [block for block in _blocks("bash") if "LIVEMAMBA_TEST_DATA" not in block]
     assert len(small) == 3
     for block in small:
         _run(clone, block)
@@ -60,6 +61,25 @@ def test_its_commands_run_as_they_stand_there(clone):
     said = _run(clone, python, interpreter=(sys.executable, "-c"))
     assert "instruction" in said.stdout
     assert "RANDOM WEIGHTS" in said.stderr
+
+
+def test_the_benchmark_is_built_and_its_table_is_what_the_commands_print(clone, test_data):
+    (block,) = [block for block in _blocks("bash") if "interactive-cooking" in block]
+    _run(clone, block)
+    result = json.loads((clone / "runs" / "sanity_main.json").read_text())
+    scores = {(row["system"], row["protocol"]): row["scores"] for row in result["rows"]}
+    table = [line.split("|")[1:-1] for line in README.splitlines() if re.match(r"\| (silent|chatty|timer|oracle)", line)]
+    systems = ("silent", "chatty", "timer", "oracle", "oracle +-15 s", "oracle +-30 s")
+    assert len(table) == len(systems)
+    for system, cells in zip(systems, table, strict=True):
+        quoted = [float(cell.strip(" *")) for cell in cells[1:]]
+        for protocol, four in (("streaming", quoted[:4]), ("turn_based", quoted[4:])):
+            found = scores[system, protocol]
+            assert four[0] == pytest.approx(found["ic_acc"], abs=0.051), (system, protocol)
+            for cell, name in zip(four[1:], ("precision", "recall", "f1"), strict=True):
+                assert cell == pytest.approx(found[f"mistake_{name}"], abs=0.0051), (system, protocol, name)
+    timer = json.loads((clone / "runs" / "timer_scores.json").read_text())
+    assert timer["scores"]["ic_acc"] == scores["timer", "streaming"]["ic_acc"]
 
 
 @pytest.mark.slow

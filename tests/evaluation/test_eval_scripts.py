@@ -211,6 +211,8 @@ def test_the_sanity_table(data, tmp_path):
         "test",
         "--out",
         out,
+        "--predictions_dir",
+        tmp_path / "said",
     ]
     run = subprocess.run(
         list(map(str, command)),
@@ -232,3 +234,8 @@ def test_the_sanity_table(data, tmp_path):
         assert scores["chatty", protocol]["ic_acc"] == 0
     assert set(result["systems"]) == {system for system, _ in scores}
     assert "oracle +-30 s" in run.stdout and "main/test, 2 videos" in run.stdout
+    # What was said is there in the official format, and scores the same when it is read back.
+    said = read_predictions(tmp_path / "said" / "streaming" / "oracle.json", protocol="streaming")
+    truth = [video("1_1"), video("1_2")]
+    assert count(score_videos(truth, said.videos, ScoringRules())).hits == 2
+    assert len(list((tmp_path / "said" / "turn_based").iterdir())) == 7
