@@ -36,7 +36,8 @@ def run_safely(run: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:  # a full disk, a folder that may not be written
-        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        cause = error.strerror or str(error)
+        return _failed(f"{error.filename}: {cause}" if error.filename else f"reading or writing failed: {cause}")
     except KeyboardInterrupt:
         print("livemamba: stopped, nothing was written", file=sys.stderr)
         return STOPPED

@@ -21,7 +21,9 @@ from livemamba.yaml_files import read_yaml
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
-Positive = Annotated[int, Field(gt=0)]
+# What no model comes near: a slip of the keyboard is refused before it fills the memory.
+Positive = Annotated[int, Field(gt=0, le=2**24)]
+NumLayers = Annotated[int, Field(gt=0, le=1000)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 TokenId = Annotated[int, Field(ge=0)]
 
@@ -56,9 +58,9 @@ class VisionConfig:
     """
 
     architecture: str = "vit_intern300m_patch14_448.ogvl_2pt5"
-    image_size: Positive = 448
+    image_size: Annotated[int, Field(gt=0, le=2**14)] = 448
     width: Positive | None = None
-    depth: Annotated[int, Field(ge=2)] | None = None
+    depth: Annotated[int, Field(ge=2, le=1000)] | None = None
     num_heads: Positive | None = None
     frozen: bool = True
 
@@ -98,7 +100,7 @@ class QFormerConfig:
 
     num_queries: Positive = 32
     hidden_size: Positive = 768
-    num_hidden_layers: Positive = 4
+    num_hidden_layers: NumLayers = 4
     num_attention_heads: Positive = 12
     intermediate_size: Positive = 3072
     hidden_dropout_prob: Probability = 0.0
@@ -126,7 +128,7 @@ class MambaConfig:
 
     vocab_size: Positive = 50280
     hidden_size: Positive = 768
-    num_hidden_layers: Positive = 24
+    num_hidden_layers: NumLayers = 24
     intermediate_size: Positive = 1536
     state_size: Positive = 16
     conv_kernel: Annotated[int, Field(ge=2)] = 4
@@ -251,7 +253,7 @@ def config_from_dict(config_type: type[C], data: Any, *, where: str) -> C:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{where}: {_explained(config_type, first)}") from None
-    except TypeError as error:  # a date, a set: YAML knows more types than JSON
+    except (TypeError, ValueError) as error:  # a date, a set, a list in itself: YAML knows more than JSON
         raise InputError(f"{where}: {error}; settings are numbers, texts, lists and mappings") from None
 
 

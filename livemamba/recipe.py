@@ -4,7 +4,6 @@ Sources: spec/interactive_cooking.md (task graphs), spec/model.md (the re-planne
 """
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,9 @@ from typing import Any
 
 import networkx as nx
 
-from livemamba.errors import InputError, MissingError
+from livemamba.errors import InputError
+from livemamba.json_files import read_json
+from livemamba.texts import check_text
 from livemamba.wording import action_text, instruction_text, joined
 from livemamba.yaml_files import read_yaml
 
@@ -108,6 +109,7 @@ class Recipe:
     _by_id: Mapping[str, RecipeStep] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_text(self.name, what=f"recipe name {self.name!r}")
         if not self.steps:
             raise InputError(f"recipe {self.name!r} has no steps; list at least one under 'steps'")
         ids = Counter(step.id for step in self.steps)
@@ -116,7 +118,9 @@ class Recipe:
             raise InputError(f"recipe {self.name!r} has step id {twice[0]!r} {ids[twice[0]]} times; ids are unique")
         for step in self.steps:
             if not step.id or not step.text.strip():
-                raise InputError(f"recipe {self.name!r} has a step {step.id!r} without a text")
+                raise InputError(f"recipe {self.name!r} has a step {step.id!r} with an empty id or text; give both")
+            for text in (step.id, step.text, step.instruction or ""):
+                check_text(text, what=f"recipe {self.name!r}: step {step.id!r}")
             for before in step.after:
                 if before not in ids:
                     raise InputError(
@@ -239,7 +243,8 @@ def _raw_step(step: Any, number: int, where: str) -> dict[str, Any]:
     if not isinstance(step, dict):
         raise InputError(f"{where}: step {number} is a {type(step).__name__}; write a text or a mapping with 'text'")
     _check_keys(step, _STEP_KEYS, f"{where}: step {number}")
-    raw = {"id": str(step.get("id", number)), "text": step.get("text")}
+    own_id = step.get("id")
+    raw = {"id": str(number if own_id is None else own_id), "text": step.get("text")}
     if not isinstance(raw["text"], str) or not raw["text"].strip():
         raise InputError(f"{where}: step {number} has no text; say what to do")
     raw["text"] = raw["text"].strip()
@@ -260,12 +265,7 @@ def _check_keys(data: Mapping[Any, Any], known: tuple[str, ...], where: str) -> 
 
 
 def _from_task_graph(path: Path) -> Recipe:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MissingError(f"recipe {path} does not exist; give a .yaml recipe or a task graph .json") from None
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path}: not a readable task graph ({error}); expected JSON") from None
+    data = read_json(path, what="recipe or task graph")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), dict) or not isinstance(data.get("edges"), list):
         raise InputError(f"{path}: a task graph is a JSON object with 'steps' and 'edges'; for other recipes use YAML")
     try:
@@ -284,7 +284,10 @@ def recipe_from_task_graph(data: Mapping[str, Any], *, name: str) -> Recipe:
     Raises:
         InputError: if an edge names an unknown node, or the graph is no recipe.
     """
-    descriptions = {str(node): str(text) for node, text in data["steps"].items()}
+    descriptions = {str(node): text for node, text in data["steps"].items()}
+    for node, text in descriptions.items():
+        if not isinstance(text, str) or not text.strip(" -."):
+            raise InputError(f'step {node!r} is {text!r}; a step is a text, "Verb-what to do"')
     real = {node: text for node, text in descriptions.items() if text not in ("START", "END")}
     after: dict[str, list[str]] = {node: [] for node in real}
     for edge in data["edges"]:

@@ -6,6 +6,7 @@ Source: 2 frames a second in the paper, D.3.
 """
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +69,14 @@ class Frame:
     pixels: npt.NDArray[np.uint8]
 
     def __post_init__(self) -> None:
+        try:  # a numpy integer would turn up later in a session's file, as something that JSON doesn't know
+            object.__setattr__(self, "tick", operator.index(self.tick))
+        except TypeError:
+            raise InputError(f"a frame's tick is {self.tick!r}; ticks are whole numbers") from None
         if self.tick < 0:
             raise InputError(f"a frame's tick is {self.tick}; ticks count from 0, the first shown frame")
+        if not math.isfinite(self.time_s):
+            raise InputError(f"the frame of tick {self.tick} has time {self.time_s!r}; give finite seconds")
         check_rgb(self.pixels)
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from livemamba.errors import InputError
 from livemamba.recipe import Plan, Recipe
+from livemamba.texts import check_text
 
 MessageKind = Literal["instruction", "success", "mistake", "divergence", "finish", "advance"]
 MESSAGE_KINDS: tuple[str, ...] = get_args(MessageKind)
@@ -56,9 +57,12 @@ class Message:
         if self.kind not in MESSAGE_KINDS:
             raise InputError(f"message kind {self.kind!r} is not one of {', '.join(MESSAGE_KINDS)}")
         _check_time(f"{self.kind} message", self.time_s)
+        if not isinstance(self.text, str):
+            raise InputError(f"message at {self.time_s} s has text {self.text!r}; a text is needed")
         if (self.kind == "advance") != (not self.text.strip()):
             rule = "an advance says nothing" if self.kind == "advance" else f"a {self.kind} needs a text"
             raise InputError(f"message at {self.time_s} s has text {self.text!r}; {rule}")
+        check_text(self.text, what=f"message at {self.time_s} s")
         if self.category is not None and self.category not in MISTAKE_CATEGORIES:
             raise InputError(f"mistake category {self.category!r} is not one of {', '.join(MISTAKE_CATEGORIES)}")
         if self.confidence is not None and not 0 <= self.confidence <= 1:

@@ -14,8 +14,8 @@ class _StrictLoader(yaml.SafeLoader):
 
 def _mapping_without_duplicates(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-    for key in keys:
-        if keys.count(key) > 1:
+    for place, key in enumerate(keys):
+        if key in keys[:place]:
             raise InputError(f"line {node.start_mark.line + 1}: key {key!r} stands twice; keep one")
     return loader.construct_mapping(node, deep=True)
 
@@ -44,6 +44,9 @@ def read_yaml(path: str | Path, *, what: str) -> Any:
         raise InputError(f"{path}: {error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file; a {what} is YAML in UTF-8") from None
+    except (RecursionError, ValueError) as error:  # deep nesting; a number or date that is none
+        problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{path}: not a {what} ({problem})") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""

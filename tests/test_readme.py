@@ -68,7 +68,9 @@ def test_the_benchmark_is_built_and_its_table_is_what_the_commands_print(clone, 
     _run(clone, block)
     result = json.loads((clone / "runs" / "sanity_main.json").read_text())
     scores = {(row["system"], row["protocol"]): row["scores"] for row in result["rows"]}
-    table = [line.split("|")[1:-1] for line in README.splitlines() if re.match(r"\| (silent|chatty|timer|oracle)", line)]
+    table = [
+        line.split("|")[1:-1] for line in README.splitlines() if re.match(r"\| (silent|chatty|timer|oracle)", line)
+    ]
     systems = ("silent", "chatty", "timer", "oracle", "oracle +-15 s", "oracle +-30 s")
     assert len(table) == len(systems)
     for system, cells in zip(systems, table, strict=True):

@@ -69,7 +69,15 @@ def test_files_that_are_no_recipe_are_refused(tmp_path):
         ("empty.yaml", "", "is empty"),
         ("broken.yaml", "steps: [a", "line 1: not YAML"),
         ("twice.yaml", "name: a\nname: b\nsteps: [c]", "'name' stands twice"),
-        ("broken.json", "{", "not a readable task graph"),
+        ("broken.json", "{", "not JSON"),
+        ("deep.json", "[" * 100_000, "nested too deeply"),
+        ("deep.yaml", "steps: " + "[" * 500 + "]" * 500, "nested too deeply|step"),
+        ("digits.yaml", f"steps: [{'9' * 5000}]", "not a recipe"),
+        ("half.yaml", 'steps: ["cut \\uD800 it"]', "half a character"),
+        ("half_name.yaml", 'name: "\\uD800"\nsteps: [cut it]', "half a character"),
+        ("blank.json", '{"steps": {"1": "-"}, "edges": []}', "step '1' is '-'"),
+        ("null.json", '{"steps": {"1": null}, "edges": []}', "step '1' is None"),
+        ("empty_id.yaml", "steps: [{text: cut it, id: ''}]", "empty id"),
         ("other.json", '{"a": 1}', "'steps' and 'edges'"),
         ("edge.json", '{"steps": {"0": "START", "1": "Cut-Cut it"}, "edges": [[0, 7]]}', "names node '7'"),
         ("loop.json", '{"steps": {"1": "Cut-Cut", "2": "Eat-Eat"}, "edges": [[1, 2], [2, 1]]}', "circle"),
@@ -145,3 +153,8 @@ def test_a_graph_in_memory_keeps_its_own_ids():
         name="x",
     )
     assert recipe.plan.node_ids == ("5", "9")
+
+
+def test_an_id_left_empty_is_not_given(tmp_path):
+    (tmp_path / "r.yaml").write_text("steps:\n  - {text: cut it, id: }\n  - {text: eat it, id: }\n")
+    assert load_recipe(tmp_path / "r.yaml").plan.node_ids == ("1", "2")

@@ -45,3 +45,9 @@ def test_a_frame_knows_its_size_and_has_no_negative_tick():
     assert (frame.height, frame.width) == (4, 6)
     with pytest.raises(InputError, match="count from 0"):
         Frame(tick=-1, time_s=0.0, pixels=frame.pixels)
+
+
+@pytest.mark.parametrize(("tick", "time_s"), [(0.5, 0.0), (None, 0.0), (0, float("nan"))])
+def test_a_frame_stands_on_a_whole_tick_at_a_finite_time(tick, time_s):
+    with pytest.raises(InputError):
+        Frame(tick=tick, time_s=time_s, pixels=np.zeros((4, 4, 3), np.uint8))

@@ -47,7 +47,7 @@ class Event:
         if self.kind not in EVENT_KINDS:
             raise InputError(f"event kind {self.kind!r} is not one of {', '.join(EVENT_KINDS)}")
         if self.kind in ("mistake", "divergence"):
-            opened = self.text.startswith(DIVERGENCE_OPENINGS)
+            opened = str(self.text).startswith(DIVERGENCE_OPENINGS)
             if opened != (self.kind == "divergence"):
                 raise InputError(
                     f"{self.kind} {self.text!r}: a divergence, and nothing else, starts with one of "

@@ -6,6 +6,7 @@ from typing import Any
 
 from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_file
+from livemamba.json_files import parse_json
 from livemamba.timeline import Message, Timeline, UserEvent
 
 
@@ -39,9 +40,9 @@ def read_log(path: str | Path, *, video_id: str) -> Timeline:
         raise MissingError(f"log {path} does not exist; give a messages.jsonl that `livemamba coach` wrote")
     messages: list[Message] = []
     events: list[UserEvent] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(_lines(path), 1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             kind = row.pop("type")
             row.pop("plan", None)
             if kind == "message":
@@ -53,3 +54,11 @@ def read_log(path: str | Path, *, video_id: str) -> Timeline:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: line {number}: not a line of a log ({error})") from None
     return Timeline(video_id=video_id, messages=tuple(messages), user_events=tuple(events))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file; a log is JSON lines in UTF-8") from None
+    return text.removesuffix("\n").split("\n") if text else []  # splitlines would split texts, at U+2028 and others

@@ -45,9 +45,12 @@ class LiveMambaWatcher:
 
 
 def _events(response: "Response", tick: int) -> list[Event]:
-    """A response that closes with `<next>` is two events: what was said, and the end of the step."""
+    """A response that closes with `<next>` is two events: what was said, and the end of the step.
+
+    One that was cut before its first word says nothing.
+    """
     said = []
-    if response.kind in ("success", "mistake", "divergence"):
+    if response.kind in ("success", "mistake", "divergence") and response.text:
         said.append(Event(kind=response.kind, tick=tick, text=response.text, confidence=response.confidence))
     if response.ends_step:
         said.append(Event(kind="advance", tick=tick, confidence=response.confidence))

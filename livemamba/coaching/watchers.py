@@ -66,6 +66,8 @@ class TimerWatcher:
         self, recipe: Recipe, *, durations_s: Mapping[str, float] | None = None, default_s: float = 30.0
     ) -> None:
         self._recipe = recipe
+        if not isinstance(durations_s, Mapping | None):
+            raise InputError(f"durations_s is {durations_s!r}; give a mapping from steps to seconds")
         self._durations_s = dict(durations_s or {})
         self._default_s = default_s
         for what, seconds in (*self._durations_s.items(), ("the default", default_s)):
@@ -108,7 +110,7 @@ class ChattyWatcher:
             restarts it at every instruction anyway).
 
     Raises:
-        InputError: if a duration is out of range.
+        InputError: if a duration is out of range, or the text is no mistake's.
     """
 
     def __init__(
@@ -116,6 +118,8 @@ class ChattyWatcher:
     ) -> None:
         _check_seconds("every_s", every_s)
         _check_seconds("advance_s", advance_s or 0.0)
+        # Whatever is no mistake's text is refused here, not at the first alert.
+        Event(kind="mistake", tick=0, text=text)
         if tick_at_or_after(every_s) < 1:
             raise InputError(f"every_s is {every_s!r}; alerts are at least one tick (0.5 s) apart")
         self._every = tick_at_or_after(every_s)
@@ -196,8 +200,9 @@ def success_text(recipe: Recipe, step: Step) -> str:
     return f"You have done this: {lowered}."
 
 
-def _check_seconds(what: str, seconds: float) -> None:
-    if not math.isfinite(seconds) or seconds < 0:
+def _check_seconds(what: str, seconds: Any) -> None:
+    # From a command line it can be anything: YAML reads 1e3, without a point, as a text.
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:
         raise InputError(f"duration {seconds!r} of {what} is not a finite number of seconds >= 0")
 
 

@@ -3,16 +3,17 @@
 import argparse
 import copy
 import json
+import os
 import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import yaml
@@ -27,16 +28,21 @@ from livemamba.errors import InputError
 from livemamba.evaluation.predictions import write_predictions
 from livemamba.files import check_replaceable, whole_folder
 from livemamba.recipe import Recipe, load_recipe
+from livemamba.texts import on_one_line
 from livemamba.ticks import TICKS_PER_SECOND, Frame, tick_at_or_after, tick_to_s
 from livemamba.timeline import Message, Timeline
 from livemamba.video.protocol import FrameSource, SourceReport
 from livemamba.video.source import ACCEPTED, open_source
 from livemamba.video.writer import AnnotatedWriter, write_annotated
 
+if TYPE_CHECKING:
+    import torch
+
 MESSAGES_FILE = "messages.jsonl"
 PREDICTIONS_FILE = "predictions.json"
 VIDEO_FILE = "annotated.mp4"
 REPORT_FILE = "run.json"
+FILES = (MESSAGES_FILE, PREDICTIONS_FILE, VIDEO_FILE, REPORT_FILE)
 STOPPED = 130
 
 _SIMPLE_WATCHERS = ("silent", "timer", "chatty", "scripted")
@@ -102,7 +108,10 @@ class Memory:
 def run(arguments: argparse.Namespace) -> int:
     """Coach, then write everything."""
     out = Path(arguments.out)
-    check_replaceable(out, replaces=REPORT_FILE if arguments.overwrite else None)
+    replaces = REPORT_FILE if arguments.overwrite else None
+    check_replaceable(out, replaces=replaces, only=FILES)
+    if _lies_in(arguments.source, out):
+        raise InputError(f"--source {arguments.source} lies in --out, which is replaced; choose another folder")
     recipe = load_recipe(arguments.recipe)
     start_tick = _start_tick(arguments.start)
     with open_source(arguments.source, allow_truncated=arguments.allow_truncated) as source:
@@ -110,17 +119,23 @@ def run(arguments: argparse.Namespace) -> int:
         watcher, about = _watcher(arguments, recipe)
         coach = Coach(recipe, replanning=not arguments.no_replanner)
         video_id = re.sub(r"[^\w.-]+", "_", Path(arguments.source).stem or arguments.source)
-        with whole_folder(out, replaces=REPORT_FILE if arguments.overwrite else None) as partial:
+        with whole_folder(out, replaces=replaces, only=FILES) as partial:
             recorder = AnnotatedWriter(partial / VIDEO_FILE) if live else None
             with recorder or nullcontext():
                 report, memory, stopped = _coach(source, coach, watcher, start_tick, recorder)
             read = copy.deepcopy(source.report)  # of this pass: drawing the messages reads the source again
             timeline = coach.timeline(video_id)
-            _write(partial, timeline, source, stopped=stopped, live=live)
+            _write_messages(partial, timeline)
+            if not (live or stopped):  # a live source was recorded as it went; a stopped run should end now
+                stopped = not _draw_messages(partial, timeline, source)
             settings = {**about, "recipe": str(arguments.recipe), "source": str(arguments.source)}
             _write_report(partial, settings, read, report, memory, stopped=stopped)
     _print_summary(report, read, out, stopped=stopped)
     return STOPPED if stopped else 0
+
+
+def _lies_in(source: str, out: Path) -> bool:
+    return Path(source).exists() and Path(os.path.realpath(source)).is_relative_to(os.path.realpath(out))
 
 
 def _start_tick(start_s: float) -> int | None:
@@ -162,10 +177,11 @@ def _model_watcher(arguments: argparse.Namespace, recipe: Recipe) -> tuple[StepW
     from livemamba.model.livemamba import LiveMamba, RandomWeightsWarning
     from livemamba.model.stream import Stream
 
+    device = _device(arguments.device)
     print(f"loading {arguments.checkpoint}", file=sys.stderr)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RandomWeightsWarning)
-        model = LiveMamba.from_pretrained(arguments.checkpoint, device=arguments.device)
+        model = LiveMamba.from_pretrained(arguments.checkpoint, device=device)
     for warning in caught:
         if issubclass(warning.category, RandomWeightsWarning):
             print(f"WARNING: {warning.message}", file=sys.stderr)
@@ -187,6 +203,19 @@ def _model_watcher(arguments: argparse.Namespace, recipe: Recipe) -> tuple[StepW
     return watcher, about
 
 
+def _device(name: str) -> "torch.device":
+    import torch
+
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)  # whether it is there
+    except (RuntimeError, AssertionError) as error:  # torch has no kinds for this
+        raise InputError(f"--device {name} can't be used ({str(error).splitlines()[0][:120]}); try cpu") from None
+    if device.type == "meta":
+        raise InputError("--device meta holds no values; try cpu")
+    return device
+
+
 # --- the session ---------------------------------------------------------------------------------------
 
 
@@ -201,16 +230,15 @@ def _coach(
         if recorder is not None:
             sinks.append(recorder.say)
         runner = Runner(coach, watcher, sinks=sinks, wait_for_replanner=not info.live)
-        with _stop_on_interrupt() as stopped:
-            report = runner.run(
-                _followed(source, bar, memory, recorder), start_tick=start_tick, should_stop=lambda: bool(stopped)
-            )
+        # Closed here: left to Python, what follows the last frame of a failed session would come at any time.
+        with _stop_on_interrupt() as stopped, closing(_followed(source, bar, memory, recorder)) as frames:
+            report = runner.run(frames, start_tick=start_tick, should_stop=lambda: bool(stopped))
     return report, memory, bool(stopped)
 
 
 def _followed(
     source: FrameSource, bar: "tqdm[Any]", memory: Memory, recorder: AnnotatedWriter | None
-) -> Iterator[Frame]:
+) -> Generator[Frame, None, None]:
     """The source's frames; what comes after each has been judged is done here."""
     for frame in source:
         try:
@@ -224,20 +252,22 @@ def _followed(
 
 @contextmanager
 def _stop_on_interrupt() -> Iterator[list[int]]:
-    """Ctrl-C fills the list, so that the session ends after the frame at hand; a second one breaks off."""
+    """Ctrl-C or a polite kill fills the list: the session ends after the frame at hand; a second one breaks off."""
     stopped: list[int] = []
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
         if stopped:
             raise KeyboardInterrupt
         stopped.append(number)
-        print("\nstopping after this frame (Ctrl-C again to break off)", file=sys.stderr)
+        with suppress(OSError, ValueError):  # not print: it fails if it interrupts another print
+            os.write(sys.stderr.fileno(), b"\nstopping after this frame (Ctrl-C again to break off)\n")
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
+    before = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stopped
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 _COLOURS = {"instruction": "1", "success": "32", "mistake": "31", "divergence": "33", "finish": "1;32"}
@@ -248,25 +278,32 @@ def _line(message: Message) -> str:
     kind = f"{message.kind:<11}"
     if sys.stdout.isatty():
         kind = f"\x1b[{_COLOURS.get(message.kind, '0')}m{kind}\x1b[0m"
-    return f"{int(minutes):3d}:{seconds:04.1f}  {kind}  {message.text}"
+    return f"{int(minutes):3d}:{seconds:04.1f}  {kind}  {on_one_line(message.text)}"
 
 
 # --- what stays ----------------------------------------------------------------------------------------
 
 
-def _write(partial: Path, timeline: Timeline, source: FrameSource, *, stopped: bool, live: bool) -> None:
+def _write_messages(partial: Path, timeline: Timeline) -> None:
     write_log(partial / MESSAGES_FILE, timeline)
     if timeline.messages:
         write_predictions(partial / PREDICTIONS_FILE, [timeline])
-    if live or stopped:  # a live source was recorded as it went; a stopped run should end now
-        return
+
+
+def _draw_messages(partial: Path, timeline: Timeline, source: FrameSource) -> bool:
+    """Write the annotated video; False if Ctrl-C stopped it, which costs the video and nothing else."""
     with tqdm(unit="s", desc=VIDEO_FILE, disable=None, leave=False, dynamic_ncols=True) as bar:
 
         def show(done_s: float, total_s: float | None) -> None:
             bar.total = None if total_s is None else round(total_s, 1)
             bar.update(round(done_s, 1) - bar.n)
 
-        write_annotated(source, timeline, partial / VIDEO_FILE, progress=show)
+        try:
+            write_annotated(source, timeline, partial / VIDEO_FILE, progress=show)
+        except KeyboardInterrupt:
+            print(f"stopped while writing {VIDEO_FILE}: the run is kept without it", file=sys.stderr)
+            return False
+    return True
 
 
 def _write_report(

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from livemamba.config import LiveMambaConfig, load_config
 from livemamba.errors import InputError, MissingError
 from livemamba.files import check_replaceable
@@ -44,11 +46,14 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the checkpoint."""
-    from livemamba.model.livemamba import CONFIG_FILE, LiveMamba
+    from livemamba.model.livemamba import CHECKPOINT_FILES, CONFIG_FILE, LiveMamba
 
     config = load_config(LiveMambaConfig, arguments.config, arguments.overrides)
-    check_replaceable(arguments.out, replaces=CONFIG_FILE if arguments.overwrite else None)
+    check_replaceable(arguments.out, replaces=CONFIG_FILE if arguments.overwrite else None, only=CHECKPOINT_FILES)
+    if not 0 <= arguments.seed < 2**63:
+        raise InputError(f"--seed is {arguments.seed}; give a whole number from 0 to 2^63 - 1")
     tokens = _tokens(arguments, config)
+    _check_memory(config, tokens)
     model = LiveMamba(config, tokens, seed=arguments.seed)
     if arguments.vision:
         model.load_vision(arguments.vision)
@@ -59,6 +64,19 @@ def run(arguments: argparse.Namespace) -> int:
     for part, source in model.provenance.items():
         print(f"  {part:9} {source}")
     return 0
+
+
+def _check_memory(config: LiveMambaConfig, tokens: "Tokens") -> None:
+    import torch
+
+    from livemamba.model.livemamba import LiveMamba
+
+    with torch.device("meta"):  # shapes alone
+        weights = LiveMamba(config, tokens).state_dict().values()
+    needed_gb = sum(weight.numel() * weight.element_size() for weight in weights) / 1e9
+    free_gb = psutil.virtual_memory().available / 1e9
+    if needed_gb > free_gb:
+        raise InputError(f"a model of these sizes needs {needed_gb:.1f} GB, {free_gb:.1f} GB are free; make it smaller")
 
 
 def _tokens(arguments: argparse.Namespace, config: LiveMambaConfig) -> "Tokens":

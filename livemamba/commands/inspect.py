@@ -1,8 +1,6 @@
 """`livemamba inspect`: one training sample, position by position, for a person to check."""
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 from livemamba.config import LiveMambaConfig, load_config
@@ -11,7 +9,7 @@ from livemamba.dialogue.encode import encode
 from livemamba.dialogue.inspect import position_table
 from livemamba.dialogue.prompts import coaching_prompt
 from livemamba.dialogue.tokens import Tokens
-from livemamba.errors import InputError, MissingError
+from livemamba.json_files import read_json
 from livemamba.recipe import recipe_from_dict
 from livemamba.timeline import Message
 
@@ -38,20 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
     config = load_config(LiveMambaConfig, arguments.config)
     tokens = Tokens.load(arguments.tokenizer, config.dialogue)
-    conversation = _read(Path(arguments.conversation)) if arguments.conversation else _example(config)
+    conversation = _read(arguments.conversation) if arguments.conversation else _example(config)
     num_queries = config.qformer.num_queries
     print(position_table(encode(conversation, tokens, num_queries=num_queries), tokens, num_queries=num_queries))
     return 0
 
 
-def _read(path: Path) -> Conversation:
-    if not path.is_file():
-        raise MissingError(f"conversation {path} does not exist; give a JSON file")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from None
-    return Conversation.from_dict(data, where=str(path))
+def _read(path: str) -> Conversation:
+    return Conversation.from_dict(read_json(path, what="conversation"), where=path)
 
 
 def _example(config: LiveMambaConfig) -> Conversation:

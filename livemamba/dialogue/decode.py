@@ -62,7 +62,8 @@ class Response:
 
     Attributes:
         kind: decoded from the opening.
-        text: the sentence, without the opening "Success:" or "Feedback:"; empty for an advance.
+        text: the sentence, without the opening "Success:" or "Feedback:"; empty for an advance, and where the
+            cap came before the first word.
         ends_step: it closed with `<next>`.
         confidence: P(respond) x P(kind | respond); None for an answer that was asked for.
         cut: the cap on tokens ended it.
@@ -240,9 +241,12 @@ class Decoder:
             response = Response(kind="advance", text="", ends_step=True, confidence=confidence)
             return response, opening.state, opening.logits
         said, end, state, logits = self._generate(opening, avoided)
+        text = f"{opening.prefix} {self.tokens.decode(said).strip()}".strip()
+        # `avoided` closes the usual spelling of a divergence's words; by other tokens they can still come.
+        became_divergence = opening.kind == "mistake" and text.startswith(DIVERGENCE_OPENINGS)
         response = Response(
-            kind=opening.kind,
-            text=f"{opening.prefix} {self.tokens.decode(said).strip()}".strip(),
+            kind="divergence" if became_divergence else opening.kind,
+            text=text,
             ends_step=end == self.tokens.config.next_id,
             confidence=confidence,
             cut=end is None,

@@ -4,15 +4,17 @@ The special tokens live in spare rows of the embedding table, past the tokenizer
 tokenizer doesn't know them: no text that a user types can turn into one. Source: spec/model.md.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from livemamba.config import DialogueConfig
 from livemamba.conversation import DIVERGENCE_OPENINGS, ResponseKind
 from livemamba.errors import InputError, MissingError
+from livemamba.json_files import parse_json
+from livemamba.texts import check_text
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -53,6 +55,10 @@ class Tokens:
         }
         self.openings = self._make_openings()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copied or unpickled tokenizer would take typed text for special tokens: the constructor forbids it again.
+        return type(self), (self._tokenizer, self.config)
+
     @property
     def size(self) -> int:
         """Entries of the tokenizer, its own special ones included; spare rows of a model start here."""
@@ -64,7 +70,12 @@ class Tokens:
         return self.config.end_of_text_id, self.config.next_id
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of plain text; nothing in it becomes a special token."""
+        """Token ids of plain text; nothing in it becomes a special token.
+
+        Raises:
+            InputError: for half a character, which no tokenizer takes.
+        """
+        check_text(text, what="the text")
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -117,9 +128,8 @@ class Tokens:
 
     def save(self, folder: str | Path) -> None:
         """Write the tokenizer's file into a checkpoint folder."""
-        self._tokenizer.encode_special_tokens = False
-        self._tokenizer.save(str(Path(folder) / TOKENIZER_FILE))
-        self._tokenizer.encode_special_tokens = True
+        # Not the tokenizer's own `save`: a full disk would come out of it as a bare Exception.
+        (Path(folder) / TOKENIZER_FILE).write_text(self._tokenizer.to_str(pretty=True), encoding="utf-8")
 
     @classmethod
     def load(cls, folder_or_file: str | Path, config: DialogueConfig) -> "Tokens":
@@ -135,7 +145,7 @@ class Tokens:
             raise MissingError(f"tokenizer {path} does not exist; give a folder that holds {TOKENIZER_FILE}")
         try:
             text = path.read_text(encoding="utf-8")
-            json.loads(text)
+            parse_json(text)
             tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # noqa: BLE001 (tokenizers raises bare Exception)
             raise InputError(f"{path}: not a tokenizer file ({str(error).splitlines()[0]})") from None

@@ -24,12 +24,14 @@ from livemamba.config import DecodingConfig, LiveMambaConfig, config_from_dict, 
 from livemamba.dialogue.tokens import TOKENIZER_FILE, Tokens
 from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_folder
+from livemamba.json_files import read_json
 from livemamba.model.mamba import MambaBackbone
 from livemamba.model.pruning import prune_tokens
 from livemamba.model.qformer import QFormer
 from livemamba.model.state import MambaState
 from livemamba.model.vision import VisionEncoder
 from livemamba.model.weights import (
+    check_fit,
     load_mamba_weights,
     load_strictly,
     read_safetensors,
@@ -41,6 +43,7 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 FORMAT = 1
 PARTS = ("vision", "qformer", "backbone")
+CHECKPOINT_FILES = (CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
 
 class RandomWeightsWarning(UserWarning):
@@ -113,10 +116,18 @@ class LiveMamba(nn.Module):
             (B, L, W).
 
         Raises:
-            InputError: if the visual positions aren't exactly the frames' embeddings: shifted by one, a run
-                would train on nonsense.
+            InputError: for a wrong shape or dtype, or if the visual positions aren't exactly the frames'
+                embeddings: shifted by one, a run would train on nonsense.
         """
+        if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"ids are {tuple(ids.shape)} of {ids.dtype}; needed: (B, L) of int64")
+        if visual is not None and (visual.shape != ids.shape or visual.dtype != torch.bool):
+            raise InputError(
+                f"visual is {tuple(visual.shape)} of {visual.dtype}; it must be {tuple(ids.shape)} of bool"
+            )
         embeds = self.backbone.embed(ids)
+        if frames is not None and (frames.dim() != 3 or frames.shape[2] != embeds.shape[2]):
+            raise InputError(f"frames are {tuple(frames.shape)}; needed: (T, Q, {embeds.shape[2]}) from encode_frames")
         given = 0 if frames is None else frames.shape[0] * frames.shape[1]
         wanted = 0 if visual is None else int(visual.sum())
         if given != wanted:
@@ -236,12 +247,12 @@ class LiveMamba(nn.Module):
 
         Args:
             folder: made anew.
-            overwrite: replace what is there, if it is a checkpoint.
+            overwrite: replace what is there, if it is a checkpoint and nothing else.
 
         Raises:
             InputError: if the folder exists (without `overwrite`) or is something else than a checkpoint.
         """
-        with whole_folder(folder, replaces=CONFIG_FILE if overwrite else None) as partial:
+        with whole_folder(folder, replaces=CONFIG_FILE if overwrite else None, only=CHECKPOINT_FILES) as partial:
             write_safetensors(partial / WEIGHTS_FILE, self.state_dict())
             self.tokens.save(partial)
             (partial / CONFIG_FILE).write_text(json.dumps(self._card(), indent=2) + "\n", encoding="utf-8")
@@ -275,8 +286,11 @@ class LiveMamba(nn.Module):
         folder = resolve_folder(name_or_path, revision=revision)
         card = _read_card(folder)
         config = config_from_dict(LiveMambaConfig, card["model"], where=f"{folder / CONFIG_FILE}: model")
-        model = cls(config, Tokens.load(folder, config.dialogue))
-        load_strictly(model, read_safetensors(folder / WEIGHTS_FILE), source=str(folder / WEIGHTS_FILE))
+        tokens, tensors = Tokens.load(folder, config.dialogue), read_safetensors(folder / WEIGHTS_FILE)
+        with torch.device("meta"):  # a config of a size that its weights don't have must not fill the memory
+            check_fit(cls(config, tokens), tensors, source=str(folder / WEIGHTS_FILE))
+        model = cls(config, tokens)
+        load_strictly(model, tensors, source=str(folder / WEIGHTS_FILE))
         model.provenance = dict(card["provenance"])
         if model.random_parts:
             warnings.warn(
@@ -305,14 +319,11 @@ class LiveMamba(nn.Module):
 
 
 def _read_card(folder: Path) -> Mapping[str, Any]:
-    missing = [name for name in (CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_FILE) if not (folder / name).is_file()]
+    missing = [name for name in CHECKPOINT_FILES if not (folder / name).is_file()]
     if missing:
         raise MissingError(f"{folder} is no LiveMamba checkpoint: {', '.join(missing)} missing")
     path = folder / CONFIG_FILE
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from None
+    card = read_json(path, what="config")
     wanted = {"format", "livemamba_version", "provenance", "model"}
     if not isinstance(card, dict) or set(card) != wanted:
         keys = sorted(card) if isinstance(card, dict) else type(card).__name__
@@ -320,6 +331,7 @@ def _read_card(folder: Path) -> Mapping[str, Any]:
     if card["format"] != FORMAT:
         raise InputError(f"{path} has format {card['format']!r}; this livemamba reads {FORMAT}, install a newer one")
     provenance = card["provenance"]
-    if not isinstance(provenance, dict) or set(provenance) != set(PARTS):
+    texts = isinstance(provenance, dict) and all(isinstance(source, str) for source in provenance.values())
+    if not texts or set(provenance) != set(PARTS):
         raise InputError(f"{path}: provenance must say where {', '.join(PARTS)} come from")
     return card

@@ -8,7 +8,7 @@ Letters: Q embeddings of a frame, V vocabulary rows.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from livemamba.conversation import RESPONSE_KINDS, ResponseKind
 from livemamba.dialogue.decode import COACHING_KINDS, Decoder, Reading, Response
 from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_folder
+from livemamba.json_files import read_json
 from livemamba.model.livemamba import LiveMamba
 from livemamba.model.state import MambaState
 from livemamba.model.weights import read_safetensors, write_safetensors
@@ -44,6 +45,9 @@ class Stream:
             goes on (memory).
         kinds: what may be said.
         decoding: thresholds and caps; None for the model's own.
+
+    Raises:
+        InputError: for an unknown policy or kind, or if the model is in training mode.
     """
 
     def __init__(
@@ -54,11 +58,12 @@ class Stream:
         kinds: Sequence[ResponseKind] = COACHING_KINDS,
         decoding: DecodingConfig | None = None,
     ) -> None:
-        if reset not in ("per_step", "never"):
+        if reset not in get_args(ResetPolicy):
             raise InputError(f"reset policy {reset!r} is neither per_step nor never")
         unknown = set(kinds) - set(RESPONSE_KINDS)
         if unknown or not kinds:
             raise InputError(f"kinds {tuple(kinds)} must be some of {', '.join(RESPONSE_KINDS)}")
+        _check_evaluating(model)
         self.model = model
         self.reset: ResetPolicy = reset
         self.decoder = Decoder(model, model.tokens, decoding or model.config.decoding, kinds)
@@ -86,20 +91,22 @@ class Stream:
         """Tell the model what to watch for; by the reset policy it forgets everything before.
 
         Raises:
-            InputError: for an empty text.
+            InputError: for an empty text, or if the model is in training mode.
         """
-        ids = self._ids(text)
         state = self.model.new_state() if self.reset == "per_step" else self._state
-        logits, self._state = self.model.read(ids, state)
-        self._logits = logits[0, -1]
+        hidden, self._state = self._read(text, state)
+        # Of the last position alone: those of a whole prompt are hundreds of times what a stream remembers.
+        self._logits = self._logits_after(hidden)
 
     @torch.inference_mode()
     def see(self, frame: Frame) -> list[Response]:
         """Take in a frame and say what is to be said, most often nothing.
 
         Raises:
-            InputError: before a prompt, after a step has ended, or for a frame that isn't later than the last.
+            InputError: before a prompt, after a step has ended, for a frame that isn't later than the last, or
+                if the model is in training mode.
         """
+        _check_evaluating(self.model)
         if self._logits is None:
             raise InputError("the stream has no open step; give a prompt before the next frame")
         if frame.tick <= self._tick:
@@ -107,7 +114,7 @@ class Stream:
         vision_token = torch.tensor([[self.model.config.dialogue.vision_id]], device=self.model.device)
         embeds = torch.cat([self.model.backbone.embed(vision_token), self._encode(frame)], dim=1)
         hidden, state = self.model.backbone(embeds, state=self._state)
-        logits: Tensor | None = self.model.backbone.logits(hidden[:, -1:])[0, 0]
+        logits: Tensor | None = self._logits_after(hidden)
         responses: list[Response] = []
         while logits is not None and len(responses) < self.decoder.config.max_responses_per_frame:
             decided = self.decoder.decide(logits, state)
@@ -127,7 +134,7 @@ class Stream:
         Raises:
             InputError: for an empty question.
         """
-        _, state = self.model.read(self._ids(question), self._state)
+        _, state = self._read(question, self._state)
         return self.decoder.answer(state)
 
     @torch.inference_mode()
@@ -141,11 +148,21 @@ class Stream:
             raise InputError("the stream has no open step; give a prompt first")
         return self.decoder.reading(self._logits, self._state)
 
-    def _ids(self, text: str) -> Tensor:
+    def _read(self, text: str, state: MambaState) -> tuple[Tensor, MambaState]:
+        """Take in a text: hidden (1, L, W) and the state after it."""
+        _check_evaluating(self.model)
         ids = self.model.tokens.encode(text)
         if not ids:
             raise InputError("a prompt or question needs a text")
-        return torch.tensor([ids])
+        hidden, state = self.model.backbone(
+            self.model.backbone.embed(torch.tensor([ids], device=self.model.device)), state=state
+        )
+        return hidden, state
+
+    def _logits_after(self, hidden: Tensor) -> Tensor:
+        """(V,) after the last of some positions."""
+        logits: Tensor = self.model.backbone.logits(hidden[:, -1:])[0, 0]
+        return logits
 
     def _encode(self, frame: Frame) -> Tensor:
         vision = self.model.vision
@@ -190,28 +207,33 @@ class Stream:
         settings, tensors = _read_session(folder)
         if settings["model"] != model.fingerprint():
             raise InputError(f"{folder} is a session of another model; load the checkpoint that it was made with")
-        stream = cls(
-            model,
-            reset=settings["reset"],
-            kinds=settings["kinds"],
-            decoding=config_from_dict(DecodingConfig, settings["decoding"], where=str(folder / SESSION_FILE)),
-        )
+        decoding = config_from_dict(DecodingConfig, settings["decoding"], where=str(folder / SESSION_FILE))
+        stream = cls(model, reset=settings["reset"], kinds=settings["kinds"], decoding=decoding)
         logits = tensors.pop("logits", None)
+        if logits is not None and logits.shape != (model.config.backbone.vocab_size,):
+            raise InputError(f"{folder} is damaged: logits of shape {tuple(logits.shape)}; it can't be continued")
         stream._state = MambaState.from_tensors(tensors, model.config.backbone).to(model.device)
+        if stream._state.batch != 1:
+            raise InputError(f"{folder} is damaged: a state of {stream._state.batch} streams; it can't be continued")
         stream._logits = None if logits is None else logits.to(model.device)
-        stream._tick = int(settings["tick"])
+        stream._tick = settings["tick"]
         return stream
+
+
+def _check_evaluating(model: LiveMamba) -> None:
+    if model.training:
+        raise InputError("the model is in training mode, where dropout is random; call model.eval() first")
 
 
 def _read_session(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     for name in (SESSION_FILE, STATE_FILE):
         if not (folder / name).is_file():
             raise MissingError(f"{folder} is no saved session: {name} is missing")
-    try:
-        settings = json.loads((folder / SESSION_FILE).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{folder / SESSION_FILE} is damaged ({error}); the session can't be continued") from None
+    settings = read_json(folder / SESSION_FILE, what="session")
     wanted = {"format", "model", "reset", "kinds", "decoding", "tick"}
-    if not isinstance(settings, dict) or set(settings) != wanted or settings["format"] != FORMAT:
-        raise InputError(f"{folder / SESSION_FILE} is no session of format {FORMAT}")
+    if not isinstance(settings, dict) or settings.get("format") != FORMAT or set(settings) != wanted:
+        raise InputError(f"{folder / SESSION_FILE} is no session of format {FORMAT}; continue it with its own version")
+    kinds, tick = settings["kinds"], settings["tick"]
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds) or type(tick) is not int:
+        raise InputError(f"{folder / SESSION_FILE} is damaged (kinds {kinds!r}, tick {tick!r}); it can't be continued")
     return settings, read_safetensors(folder / STATE_FILE)

@@ -103,16 +103,20 @@ class VisionEncoder(nn.Module):
         """Encode frames.
 
         Args:
-            pixels: (B, 3, S, S), normalised by `mean` and `std` (livemamba.video.preprocess does it).
+            pixels: (B, 3, S, S), normalised by `mean` and `std` (livemamba.video.preprocess does it); floats,
+                which are converted to the weights' precision.
 
         Raises:
-            InputError: if the pixels have another shape. timm would quietly resample its position
+            InputError: if the pixels have another shape or are no floats. timm would quietly resample its position
                 embeddings to another size.
         """
         expected = (3, self.image_size, self.image_size)
         if pixels.ndim != 4 or tuple(pixels.shape[1:]) != expected:
             raise InputError(f"pixels have shape {tuple(pixels.shape)}; the encoder takes (frames, *{expected})")
+        if not pixels.is_floating_point():
+            raise InputError(f"pixels are {pixels.dtype}; the encoder takes floats, normalised by its mean and std")
         vit = self.vit
+        pixels = pixels.to(vit.patch_embed.proj.weight.dtype)
         x = vit.norm_pre(vit.patch_drop(vit._pos_embed(vit.patch_embed(pixels))))
         for block in vit.blocks[:-2]:
             x = block(x)

@@ -1,7 +1,6 @@
 """The one door for weights: safetensors only, by exact name and shape, or a refusal that lists the differences."""
 
 import contextlib
-import json
 import math
 import re
 from collections import defaultdict
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from livemamba.config import MambaConfig
 from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_file
+from livemamba.json_files import read_json
 from livemamba.model.mamba import MambaBackbone
 
 SINGLE_FILE = "model.safetensors"
@@ -125,10 +125,7 @@ def _read_shards(folder: Path) -> dict[str, Tensor]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} is not JSON ({_first_line(error)}); copy it again") from None
+    data = read_json(path, what="model's file")
     if not isinstance(data, dict):
         raise InputError(f"{path}: expected a JSON object, got {type(data).__name__}")
     return data
@@ -160,6 +157,34 @@ def load_strictly(
         rename: from a name in `tensors` to the module's; None if they are the same.
 
     Raises:
+        InputError: as `check_fit`.
+    """
+    renamed = check_fit(module, tensors, source=source, rename=rename)
+    expected = module.state_dict(keep_vars=True)
+    for name, tensor in renamed.items():
+        assert not expected[name].is_meta, "a module on the meta device would swallow its weights"
+        expected[name].copy_(tensor)
+
+
+def check_fit(
+    module: nn.Module,
+    tensors: Mapping[str, Tensor],
+    *,
+    source: str,
+    rename: Callable[[str], str] | None = None,
+) -> dict[str, Tensor]:
+    """Whether weights are a module's: every one it has and no other. The module may be on the meta device.
+
+    Args:
+        module: what they are for.
+        tensors: see `load_strictly`.
+        source: see `load_strictly`.
+        rename: see `load_strictly`.
+
+    Returns:
+        The weights by the module's names.
+
+    Raises:
         InputError: listing what is missing, unexpected, of another shape or kind, or tied but different.
     """
     renamed = {(rename(name) if rename else name): tensor for name, tensor in tensors.items()}
@@ -180,9 +205,7 @@ def load_strictly(
     found = [f"{len(names)} {what} ({_shortened(names)})" for what, names in problems.items() if names]
     if found:
         raise InputError(f"{source}: the weights do not fit {type(module).__name__}: {'; '.join(found)}")
-    for name, tensor in renamed.items():
-        assert not expected[name].is_meta, "a module on the meta device would swallow its weights"
-        expected[name].copy_(tensor)
+    return renamed
 
 
 def _tied_names(expected: Mapping[str, Tensor]) -> list[list[str]]:
@@ -214,6 +237,9 @@ def write_safetensors(
         path: the file; one that is there is replaced. Its folder is made if need be.
         tensors: by name. Of those that are one and the same the first name is kept.
         metadata: texts for the file's header.
+
+    Raises:
+        InputError: if the file can't be written, for want of space for instance.
     """
     stored: dict[str, Tensor] = {}
     seen = set()
@@ -226,7 +252,10 @@ def write_safetensors(
     with whole_file(path) as partial:
         partial.touch()
         mode = partial.stat().st_mode
-        save_file(stored, partial, metadata={"format": "pt", **(metadata or {})})
+        try:
+            save_file(stored, partial, metadata={"format": "pt", **(metadata or {})})
+        except SafetensorError as error:
+            raise InputError(f"{path} can't be written ({_first_line(error)}); check space and permissions") from None
         partial.chmod(mode)  # safetensors makes files that only their owner can read
 
 

@@ -40,6 +40,8 @@ _LABELS = {"success": "Well done", "mistake": "Mistake", "divergence": "Not this
 _OPACITY = 0.88
 _SMALLEST_FONT = 13
 _ELLIPSIS = "..."
+# Measuring takes time by the letter, and no bar holds a longer word.
+_LONGEST_WORD = 1000
 
 # Pillow's built-in font holds ASCII only: what Unicode doesn't take apart into it is put like this.
 _IN_ASCII = str.maketrans(
@@ -213,7 +215,7 @@ def _block_height(num_lines: int, size: int) -> int:
 
 def _fit(text: str, width: int, height: int, size: int) -> tuple[int, list[str]]:
     """The largest font up to `size` at which the text fits, and its lines; cut at the smallest font."""
-    words = text.split()
+    words = [word if len(word) <= _LONGEST_WORD else word[:_LONGEST_WORD] + _ELLIPSIS for word in text.split()]
     for smaller in range(size, _SMALLEST_FONT - 1, -1):
         most_lines = (height - _block_height(0, smaller)) // _line_height(smaller)
         lines = _wrap(words, width, _font(smaller), most_lines)
@@ -237,7 +239,7 @@ def _wrap(words: Sequence[str], width: int, font: ImageFont.FreeTypeFont, most_l
         lines += [line] if line else []
         if len(lines) > most_lines:
             return lines
-        while needed > width and len(word) > 1:
+        while needed > width and len(word) > 1 and len(lines) <= most_lines:
             head = _letters_that_fit(word, width, font)
             lines.append(word[:head])
             word = word[head:]

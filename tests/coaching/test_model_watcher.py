@@ -38,6 +38,8 @@ def test_a_step_starts_a_fresh_stream_at_its_prompt(small_model, make_frames):
         ("mistake", "Too much.", True, ["mistake", "advance"]),
         ("divergence", DIVERGENCE_OPENINGS[0], True, ["divergence", "advance"]),
         ("advance", "", True, ["advance"]),
+        ("success", "", False, []),  # cut before its first word
+        ("mistake", "", True, ["advance"]),
     ],
 )
 def test_a_response_that_ends_the_step_is_two_events(
@@ -50,7 +52,7 @@ def test_a_response_that_ends_the_step_is_two_events(
     events = watcher.see(make_frames(1, first_tick=7)[0])
     assert [event.kind for event in events] == expected
     assert all(isinstance(event, Event) and event.tick == 7 and event.confidence == 0.75 for event in events)
-    assert [event.text for event in events if event.kind != "advance"] == ([] if kind == "advance" else [text])
+    assert [event.text for event in events if event.kind != "advance"] == ([text] if text else [])
 
 
 def test_after_the_end_of_a_step_frames_are_not_judged(small_model, make_frames):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from livemamba.cli import main
-from livemamba.coaching.log import read_log
+from livemamba.coaching.log import read_log, write_log
+from livemamba.timeline import Message, Timeline
 
 RECIPE = "name: Egg\nsteps: [Heat the pan, Crack an egg, Fry the egg]\n"
 
@@ -206,6 +207,12 @@ def test_a_recipe_that_is_none_is_one_line(run, tmp_path, text, rule):
         (("--watcher", "timer", "--set", "default=3"), "no option 'default'"),
         (("--watcher", "timer", "--set", "default_s=-3"), "not a finite number"),
         (("--watcher", "timer", "--set", "nonsense"), "not of the form"),
+        (("--watcher", "timer", "--set", "default_s=abc"), "'abc' of the default"),
+        (("--watcher", "timer", "--set", "default_s=null"), "None of the default"),
+        (("--watcher", "timer", "--set", "durations_s=5"), "give a mapping"),
+        (("--watcher", "chatty", "--set", "text=5"), "a text is needed"),
+        (("--watcher", "chatty", "--set", "text=You did not follow the instruction."), "starts with one of"),
+        (("--checkpoint", "x/y", "--device", "banana"), "--device banana"),
         (("--watcher", "silent", "--start", "-1"), "--start"),
         (("--watcher", "silent", "--start", "99"), "never began"),
         (("--watcher", "scripted"), "needs --script"),
@@ -321,3 +328,46 @@ def _with_live(info):
     from dataclasses import replace
 
     return replace(info, live=True)
+
+
+def test_any_line_break_in_a_message_survives_the_log(tmp_path):
+    text = "one\u2028two\u0085three\u000bfour"
+    timeline = Timeline(video_id="v", messages=(Message(time_s=0.0, kind="instruction", text=text),))
+    write_log(tmp_path / "log.jsonl", timeline)
+    assert read_log(tmp_path / "log.jsonl", video_id="v").messages == timeline.messages
+
+
+def test_no_message_can_command_the_terminal(run, tmp_path):
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text('steps: ["Cut\\e[31m the\\nbread \\U0001F35E"]')
+    status, printed, _ = run(
+        "coach", "--watcher", "silent", "--recipe", recipe, "--source", "testcard:1", "--out", tmp_path / "o"
+    )
+    assert status == 0
+    assert "\x1b" not in printed
+    assert "Now cut [31m the bread \U0001f35e." in printed.splitlines()[0]
+
+
+def test_a_run_with_other_files_in_it_is_not_replaced(run, recipe, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["coach", "--watcher", "silent", "--recipe", recipe, "--source", "testcard:1", "--out", out]
+    assert run(*arguments)[0] == 0
+    (out / "notes.txt").write_text("mine")
+    assert "notes.txt, which would be lost" in run(*arguments, "--overwrite")[2]
+    (out / "notes.txt").unlink()
+    video = out / "annotated.mp4"
+    status, _, said = run(*arguments, "--source", video, "--overwrite")
+    assert (status, "lies in --out" in said, video.exists()) == (1, True, True)
+
+
+def test_ctrl_c_while_the_video_is_written_keeps_the_messages(run, recipe, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("livemamba.commands.coach.write_annotated", interrupted)
+    out = tmp_path / "out"
+    status, _, said = run("coach", "--watcher", "silent", "--recipe", recipe, "--source", "testcard:1", "--out", out)
+    assert status == 130
+    assert "the run is kept without it" in said
+    assert _files(out) == ["messages.jsonl", "predictions.json", "run.json"]
+    assert json.loads((out / "run.json").read_text())["stopped"] is True

@@ -11,6 +11,7 @@ from livemamba.dialogue.decode import Decoder, Reading, choose, respond_probabil
 from livemamba.errors import InputError
 
 VOCAB = 610
+NEVER_BUT_SUCCESS = ThresholdConfig(success=0.1, mistake=2, divergence=2, advance=2)
 
 
 class WrittenModel:
@@ -179,3 +180,22 @@ def test_choose_prefers_the_first_of_equals_and_knows_silence():
 def test_a_decision_that_is_no_number_is_an_error(small_tokens):
     with pytest.raises(InputError, match="not a number"):
         respond_probability(torch.full((VOCAB,), math.nan), small_tokens)
+
+
+def test_a_divergence_spelled_by_other_tokens_is_one(small_tokens):
+    ids = small_tokens.config
+    opening = small_tokens.openings["mistake"][0]
+    letters = [token for letter in " " + DIVERGENCE_OPENINGS[0] for token in small_tokens.encode(letter)]
+    spelled = [ids.response_id, *opening, *letters, ids.end_of_text_id]
+    model = WrittenModel(small_tokens, [(spelled, 0.9), ([ids.vision_id], 0.1)])
+    response, _, _ = _decide(_decoder(model, small_tokens, mistake=0.1))
+    assert (response.kind, response.text) == ("divergence", DIVERGENCE_OPENINGS[0])
+
+
+def test_a_cap_before_the_first_word_leaves_an_empty_text(small_tokens):
+    ids = small_tokens.config
+    blank = [ids.response_id, *small_tokens.openings["success"][0], *small_tokens.encode("\n"), ids.end_of_text_id]
+    model = WrittenModel(small_tokens, [(blank, 0.9), ([ids.vision_id], 0.1)])
+    decoder = Decoder(model, small_tokens, DecodingConfig(thresholds=NEVER_BUT_SUCCESS, max_response_tokens=1))
+    response, _, _ = _decide(decoder)
+    assert (response.text, response.cut) == ("", True)

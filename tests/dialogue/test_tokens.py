@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +92,25 @@ def test_bad_tokenizer_files_are_refused_in_one_line(tmp_path, small_tokens):
     assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="too small"):
         train_tokenizer(["x"], 100)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda tokens: pickle.loads(pickle.dumps(tokens))])
+def test_copies_keep_typed_text_from_becoming_a_special_token(small_tokens, again):
+    text = "<|endoftext|>salt<|padding|>"
+    assert again(small_tokens).encode(text) == small_tokens.encode(text)
+    assert 0 not in again(small_tokens).encode(text)
+
+
+def test_a_failed_save_changes_nothing(small_tokens, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        small_tokens.save(tmp_path / "nowhere")
+    assert 0 not in small_tokens.encode("<|endoftext|>")
+    small_tokens.save(tmp_path)
+    assert Tokens.load(tmp_path, small_tokens.config).encode("<|endoftext|> a") == small_tokens.encode(
+        "<|endoftext|> a"
+    )
+
+
+def test_half_a_character_is_refused(small_tokens):
+    with pytest.raises(InputError, match="half a character"):
+        small_tokens.encode("an \ud83c egg")

@@ -137,6 +137,37 @@ def test_weights_that_do_not_fit_are_refused_with_the_list(small_model, tmp_path
         LiveMamba.from_pretrained(folder)
 
 
+@pytest.mark.parametrize("field", ["vocab_size", "intermediate_size", "num_hidden_layers"])
+def test_a_config_of_another_size_than_its_weights_is_refused_before_it_is_built(small_model, tmp_path, field):
+    folder = small_model.save_pretrained(tmp_path / "checkpoint")
+    card = json.loads((folder / "config.json").read_text())
+    card["model"]["backbone"][field] = 2**24 if field != "num_hidden_layers" else 40
+    (folder / "config.json").write_text(json.dumps(card))
+    with pytest.raises(InputError, match="do not fit LiveMamba"):
+        LiveMamba.from_pretrained(folder)
+
+
+def test_only_checkpoints_are_overwritten(small_model, tmp_path):
+    folder = small_model.save_pretrained(tmp_path / "checkpoint")
+    (folder / "generation_config.json").write_text("{}")  # a folder of transformers' has config.json and weights too
+    with pytest.raises(InputError, match=r"generation_config\.json, which would be lost"):
+        small_model.save_pretrained(folder, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ({"ids": torch.zeros(1, 3)}, "ids are"),
+        ({"visual": torch.ones(3, dtype=torch.bool)}, "visual is"),
+        ({"visual": torch.ones(1, 3)}, "visual is"),
+        ({"visual": torch.ones(1, 3, dtype=torch.bool), "frames": torch.zeros(1, 3, 31)}, "frames are"),
+    ],
+)
+def test_wrong_shapes_and_dtypes_are_refused(small_model, arguments, rule):
+    with pytest.raises(InputError, match=rule):
+        small_model(**{"ids": torch.zeros(1, 3, dtype=torch.int64), **arguments})
+
+
 def test_folders_that_are_no_checkpoint_are_refused_in_one_line(small_model, tmp_path):
     def edited(name, change):
         folder = small_model.save_pretrained(tmp_path / name)

@@ -1,3 +1,4 @@
+import copy
 import json
 import subprocess
 import sys
@@ -267,3 +268,50 @@ def test_an_answer_is_greedy_after_the_question(small_model, make_frames, writte
         if not tokens.decode(written[0][:place]).strip():
             legal[special.end_of_text_id] = float("-inf")
         assert int(legal.argmax()) == token_id
+
+
+def test_the_logits_of_a_prompt_are_not_kept(small_model):
+    """A view of them would hold memory that grows with the prompt for as long as the step lasts."""
+    stream = Stream(small_model, decoding=SILENT)
+    stream.prompt("Now chop one scallion. " * 50)
+    assert stream._logits.untyped_storage().nbytes() == 4 * small_model.config.backbone.vocab_size
+
+
+def test_a_model_in_training_mode_is_refused(small_model, make_frames):
+    stream = Stream(small_model, decoding=SILENT)
+    stream.prompt("Watch.")
+    small_model.train()
+    for use in (lambda: Stream(small_model), lambda: stream.see(make_frames(1)[0]), lambda: stream.prompt("Watch.")):
+        with pytest.raises(InputError, match=r"call model\.eval\(\)"):
+            use()
+    small_model.eval()
+    assert stream.see(make_frames(1)[0]) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_a_model_of_another_precision_watches_too(small_model, make_frames, dtype):
+    expected = Stream(small_model, decoding=SILENT)
+    expected.prompt("Watch.")
+    other = Stream(copy.deepcopy(small_model).to(dtype), decoding=SILENT)
+    other.prompt("Watch.")
+    for frame in make_frames(3):
+        expected.see(frame)
+        other.see(frame)
+    torch.testing.assert_close(other._logits.float(), expected._logits, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("change", [{"kinds": 5}, {"kinds": [[]]}, {"tick": "a"}, {"format": 2}, {"reset": []}])
+def test_a_session_file_that_was_changed_is_one_line(small_model, tmp_path, change):
+    Stream(small_model).save(tmp_path / "session")
+    file = tmp_path / "session" / "stream.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(InputError):
+        Stream.load(tmp_path / "session", small_model)
+
+
+def test_ticks_that_are_numpy_integers_can_be_saved(small_model, make_frames, tmp_path):
+    stream = Stream(small_model, decoding=SILENT)
+    stream.prompt("Watch.")
+    stream.see(Frame(tick=np.int64(3), time_s=1.5, pixels=make_frames(1)[0].pixels))
+    stream.save(tmp_path / "session")
+    assert Stream.load(tmp_path / "session", small_model).tick == 3

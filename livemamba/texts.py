@@ -1,0 +1,21 @@
+"""Texts that come from outside: what can't be written to a file, and what a terminal would obey. No torch."""
+
+from livemamba.errors import InputError
+
+
+def check_text(text: str, *, what: str) -> None:
+    r"""Refuse half a character: escapes such as "\ud83c" can stand for one, and no file or tokenizer takes it.
+
+    Raises:
+        InputError: naming `what`.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = text[error.start]
+        raise InputError(f"{what} holds {half!r}, half a character (a lone surrogate); write the whole one") from None
+
+
+def on_one_line(text: str) -> str:
+    """For a terminal: line breaks and control characters, which could move its cursor or colour it, as spaces."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
