@@ -1,0 +1,154 @@
+"""How often cooks err, skip and diverge, and what that makes of each step. No torch."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from livemamba.errors import InputError
+from livemamba.simkitchen.menu import Dish
+from livemamba.timeline import MISTAKE_CATEGORIES, MistakeCategory
+
+# Paper Table 6, Main Set, training split: mistakes of each category in 2,913 instructions.
+_REAL_INSTRUCTIONS = 2913
+_REAL_MISTAKES: Mapping[MistakeCategory, int] = {
+    "preparation": 198,
+    "technique": 224,
+    "measurement": 159,
+    "temperature": 27,
+    "timing": 78,
+}
+
+
+def real_mistake_rates() -> dict[MistakeCategory, float]:
+    """Share of the real set's steps with a mistake of each category."""
+    return {category: count / _REAL_INSTRUCTIONS for category, count in _REAL_MISTAKES.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Shares of all steps.
+
+    Attributes:
+        mistakes: with a mistake, by category; the default is the paper's Table 6.
+        skip: left out. The real annotations have 171 missing steps in 3,158 (train).
+        order: done before their time. There are 237 order errors in them.
+        alternative: done in another order than listed, where the recipe allows that.
+        together: of the steps that can be done while another one waits, those that are.
+    """
+
+    mistakes: Mapping[MistakeCategory, float] = field(default_factory=real_mistake_rates)
+    skip: float = 171 / 3158
+    order: float = 237 / 3158
+    alternative: float = 0.1
+    together: float = 0.9
+
+    def __post_init__(self) -> None:
+        unknown = set(self.mistakes) - set(MISTAKE_CATEGORIES)
+        if unknown:
+            raise InputError(f"mistake category {sorted(unknown)[0]!r} is not one of {', '.join(MISTAKE_CATEGORIES)}")
+        named = {"skip": self.skip, "order": self.order, "alternative": self.alternative, "together": self.together}
+        for name, rate in {**self.mistakes, **named}.items():
+            if not (math.isfinite(rate) and 0 <= rate <= 1):
+                raise InputError(f"rate {name} is {rate}; rates are shares of the steps, 0 to 1")
+
+    def scaled(self, factor: float) -> "Rates":
+        """With all mistakes, omissions and order errors more or less frequent by a factor."""
+        return Rates(
+            mistakes={category: rate * factor for category, rate in self.mistakes.items()},
+            skip=self.skip * factor,
+            order=self.order * factor,
+            alternative=self.alternative,
+            together=self.together,
+        )
+
+
+NO_MISTAKES = Rates(mistakes={}, skip=0.0, order=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odds:
+    """Probabilities for single steps that give the asked rates over all steps of some dishes.
+
+    Not every step can go wrong in every way: those that can, do so more often than the rate.
+
+    Attributes:
+        mistakes: by category, for a step at which it is possible.
+        skip: for a step that can be left out.
+        early: for a moment at which some step could be done too early.
+        other: for a moment at which another step is allowed as well.
+        together: for a step that can be done while another one waits.
+    """
+
+    mistakes: Mapping[MistakeCategory, float]
+    skip: float
+    early: float
+    other: float
+    together: float
+
+
+def odds(rates: Rates, dishes: Sequence[Dish]) -> Odds:
+    """What the rates mean for the steps of some dishes.
+
+    Raises:
+        InputError: if a rate can't be reached: its chances are too few.
+    """
+    total = sum(len(dish.steps) for dish in dishes)
+    able = Counter(
+        category
+        for dish in dishes
+        for step in dish.steps
+        for category in {mistake.category for mistake in dish.mistakes(step.id)}
+    )
+    mistakes = {
+        category: _probability(category, rate, total, able[category]) for category, rate in rates.mistakes.items()
+    }
+    if sum(mistakes.values()) > 1:
+        raise InputError(
+            f"mistake rates sum to {sum(rates.mistakes.values()):.2f}; a step makes at most one, so lower them"
+        )
+    skippable = sum(len(dish.skippable) for dish in dishes)
+    early, other = (sum(chances) for chances in zip(*(_chances(dish) for dish in dishes), strict=True))
+    return Odds(
+        mistakes=mistakes,
+        skip=_probability("skip", rates.skip, total, skippable),
+        early=_probability("order", rates.order, total, early),
+        other=min(1.0, rates.alternative * total / other) if other else 0.0,
+        together=rates.together,
+    )
+
+
+def _probability(name: str, rate: float, total: int, able: int) -> float:
+    if rate == 0:
+        return 0.0
+    if rate * total > able:
+        raise InputError(
+            f"rate {name} is {rate:.3g}, but only {able} of {total} steps allow it; at most {able / total:.3g}"
+        )
+    return rate * total / able
+
+
+def _chances(dish: Dish) -> tuple[int, int]:
+    """At how many steps of the listed order another one could be done too early, or is allowed as well."""
+    early = other = 0
+    done: set[str] = set()
+    for step in dish.steps:
+        left = [node.id for node in dish.steps if node.id not in done]
+        early += bool(early_nodes(dish, left, done, done))
+        other += len(ready_nodes(dish, left, done)) > 1
+        done.add(step.id)
+    return early, other
+
+
+def ready_nodes(dish: Dish, left: Sequence[str], done: set[str]) -> list[str]:
+    """Nodes that the graph allows next."""
+    return [node for node in left if set(dish[node].after) <= done]
+
+
+def early_nodes(dish: Dish, left: Sequence[str], done: set[str], performed: set[str]) -> list[str]:
+    """Nodes that could be done next, though the graph says that it is too early."""
+    return [
+        node
+        for node in left
+        if not set(dish[node].after) <= done and set(dish[node].needs) <= performed and not dish[node].during
+    ]
