@@ -90,8 +90,11 @@ class Act:
             allowed["what"] = VESSELS
         elif self.what:
             form = {"add": "powder", "pour": "liquid"}.get(self.kind, "produce")
-            allowed["what"] = [name for name in goods_of("produce") + goods_of("powder") + goods_of("liquid")
-                               if good(name).form == form]
+            allowed["what"] = [
+                name
+                for name in goods_of("produce") + goods_of("powder") + goods_of("liquid")
+                if good(name).form == form
+            ]
         return {name: values for name, values in allowed.items() if name in _FIELDS[self.kind]}
 
 

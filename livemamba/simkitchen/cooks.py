@@ -99,6 +99,8 @@ def plan_episode(dish: Dish, kitchen_number: int, key: Key, odds: Odds, factor: 
         odds: of mistakes and the like.
         factor: by which the kitchen is faster than a real one.
     """
+    if stream(key, "normal").random() < odds.normal:
+        odds = replace(odds, mistakes={}, skip=0.0, early=0.0)
     skipped = tuple(node for node in dish.skippable if stream(key, "skip", node).random() < odds.skip)
     ordered = _order(dish, skipped, key, odds)
     performances = [_performance(dish, node, key, odds, factor) for node, _, _ in ordered]

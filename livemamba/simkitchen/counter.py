@@ -33,23 +33,33 @@ def counter_texture(kitchen: Kitchen, width: int) -> Image.Image:
             index = np.minimum((np.arange(width) * 48) // width, 47)
             shade = 9 * coarse[index][:, index]
         case "plain":
-            shade = 8 * np.sin(2 * np.pi * (x * random.uniform(0.5, 1.5) + y)) 
+            shade = 8 * np.sin(2 * np.pi * (x * random.uniform(0.5, 1.5) + y))
     colour = np.asarray(kitchen.counter, dtype=np.float32)
     return Image.fromarray(np.clip(colour + shade[..., None], 0, 255).astype(np.uint8))
 
 
-def draw_stove(canvas: Canvas, world: World) -> None:
-    """The stove's plate, its flame, its lamps and the timer."""
-    (x, y), level = world.spot("pan"), world.level
+def draw_fixtures(canvas: Canvas, kitchen: Kitchen) -> None:
+    """What is built in and never changes: the stove's plate, the sink, the timer's case."""
+    x, y = kitchen.spots["pan"]
     canvas.box((x - 0.185, y - 0.2), (x + 0.18, y + 0.315), 0.02, _STOVE)
     canvas.ring((x, y), PAN_R + 0.03, 0.012, (86, 88, 96))
+    x, y = kitchen.spots["sink"]
+    canvas.box((x - 0.095, y - 0.115), (x + 0.095, y + 0.115), 0.03, (150, 156, 164))
+    canvas.box((x - 0.08, y - 0.1), (x + 0.08, y + 0.1), 0.025, (96, 104, 114))
+    canvas.line((x, y - 0.13), (x, y - 0.07), 0.03, (210, 214, 220))
+    canvas.disc(kitchen.spots["timer"], TIMER_R + 0.006, (210, 212, 216))
+
+
+def draw_stove(canvas: Canvas, world: World) -> None:
+    """The stove's flame, its lamps and the timer."""
+    level = world.level
     if level:
-        canvas.disc((x, y), PAN_R + 0.012 + 0.012 * level, _FLAMES[level])
+        canvas.disc(world.spot("pan"), PAN_R + 0.012 + 0.012 * level, _FLAMES[level])
     dial_x, dial_y = world.spot("dial")
     for number in range(1, 4):
         lamp_x = dial_x + 0.062 * (number - 2)
         colour = _FLAMES[level] if number <= level else (92, 94, 100)
-        canvas.box((lamp_x - 0.026, dial_y - 0.04), (lamp_x + 0.026, dial_y + 0.04), 0.008, colour)
+        canvas.box((lamp_x - 0.026, dial_y - 0.04), (lamp_x + 0.026, dial_y + 0.04), 0.0, colour)
     _draw_timer(canvas, world)
 
 
@@ -57,25 +67,20 @@ def _draw_timer(canvas: Canvas, world: World) -> None:
     at = world.spot("timer")
     if world.ringing:
         canvas.disc(at, TIMER_R + 0.024, (255, 230, 60))
-    canvas.disc(at, TIMER_R + 0.006, (210, 212, 216))
     lit = world.ringing and (world.beat // (BEATS_PER_S // 2)) % 2 == 0
     canvas.disc(at, TIMER_R, (255, 60, 40) if lit else (250, 250, 250))
     canvas.pie(at, TIMER_R - 0.004, world.minutes / MINUTES_ON_FACE, (214, 30, 60))
     for mark in range(MINUTES_ON_FACE):
         angle = 2 * math.pi * mark / MINUTES_ON_FACE - math.pi / 2
         end = (at[0] + TIMER_R * math.cos(angle), at[1] + TIMER_R * math.sin(angle))
-        canvas.line(at, end, 0.006, (70, 70, 76))
+        canvas.thin_line(at, end, 0.006, (70, 70, 76))
 
 
-def draw_sink(canvas: Canvas, world: World) -> None:
-    """The sink, with water while the tap runs."""
-    x, y = world.spot("sink")
-    canvas.box((x - 0.095, y - 0.115), (x + 0.095, y + 0.115), 0.03, (150, 156, 164))
-    canvas.box((x - 0.08, y - 0.1), (x + 0.08, y + 0.1), 0.025, (96, 104, 114))
+def draw_tap(canvas: Canvas, world: World) -> None:
+    """Water in the sink, while the tap runs."""
     if world.tap:
+        x, y = world.spot("sink")
         canvas.disc((x, y + 0.01), 0.07, (120, 186, 236))
-    canvas.line((x, y - 0.13), (x, y - 0.07), 0.03, (210, 214, 220))
-    if world.tap:
         canvas.line((x, y - 0.06), (x, y + 0.01), 0.024, (190, 226, 250))
 
 

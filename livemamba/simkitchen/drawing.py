@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,15 @@ from livemamba.simkitchen.goods import Colour
 from livemamba.simkitchen.kitchens import Point
 
 Pixels = npt.NDArray[np.uint8]
-_LEAST_CANVAS = 448
+_LEAST_CANVAS = 336
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pose:
+    """How a camera is held: turned by an angle in radians, and near or far (1: the counter fills the picture)."""
+
+    angle: float
+    zoom: float
 
 
 class Canvas:
@@ -20,30 +29,29 @@ class Canvas:
     Lengths and places are shares of its width; colours RGB, with a fourth value for what shines through.
     """
 
-    def __init__(self, size: int, background: Image.Image, *, shift: Point, angle: float, zoom: float) -> None:
-        """Begin with a background.
+    def __init__(self, size: int, image: Image.Image, *, pose: "Pose", shift: Point) -> None:
+        """Begin with a picture, which is drawn upon.
 
         Args:
             size: pixels of the finished picture.
-            background: at least `oversampled(size)` wide; it is copied.
-            shift: of the camera.
-            angle: of the camera, radians.
-            zoom: of the camera, near 1.
+            image: `oversampled(size)` pixels to a length of 1.
+            pose: of the camera.
+            shift: where the picture of the counter's corner lies on the image.
         """
         self.size = size
         self._width = oversampled(size)
-        self._image = background
+        self._image = image
         self._draw = ImageDraw.Draw(self._image, "RGBA")
-        cos, sin = zoom * math.cos(angle), zoom * math.sin(angle)
-        self._cos, self._sin, self._shift = cos, sin, shift
-        self._zoom = zoom * self._width
+        self._cos, self._sin = pose.zoom * math.cos(pose.angle), pose.zoom * math.sin(pose.angle)
+        self._shift = (0.5 + shift[0], 0.5 + shift[1])
+        self._zoom = pose.zoom * self._width
 
     def place(self, at: Point) -> Point:
         """Where a place of the counter lies on the canvas, in its pixels."""
         x, y = at[0] - 0.5, at[1] - 0.5
         return (
-            (0.5 + self._shift[0] + self._cos * x - self._sin * y) * self._width,
-            (0.5 + self._shift[1] + self._sin * x + self._cos * y) * self._width,
+            (self._shift[0] + self._cos * x - self._sin * y) * self._width,
+            (self._shift[1] + self._sin * x + self._cos * y) * self._width,
         )
 
     def disc(self, at: Point, radius: float, colour: Sequence[int]) -> None:
@@ -74,11 +82,15 @@ class Canvas:
 
     def line(self, start: Point, end: Point, width: float, colour: Sequence[int]) -> None:
         """A line with round ends."""
+        self.thin_line(start, end, width, colour)
+        r = width * self._zoom / 2
+        for x, y in (self.place(start), self.place(end)):
+            self._draw.ellipse((x - r, y - r, x + r, y + r), fill=tuple(colour))
+
+    def thin_line(self, start: Point, end: Point, width: float, colour: Sequence[int]) -> None:
+        """A line with plain ends."""
         ends = [self.place(start), self.place(end)]
         self._draw.line(ends, fill=tuple(colour), width=max(1, round(width * self._zoom)))
-        r = width * self._zoom / 2
-        for x, y in ends:
-            self._draw.ellipse((x - r, y - r, x + r, y + r), fill=tuple(colour))
 
     def polygon(self, points: Sequence[Point], colour: Sequence[int]) -> None:
         """A filled polygon."""
@@ -88,6 +100,9 @@ class Canvas:
         """A filled rectangle with round corners."""
         (x0, y0), (x1, y1) = self.place(corner), self.place(opposite)
         if x1 <= x0 or y1 <= y0:
+            return
+        if radius == 0:
+            self._draw.rectangle((x0, y0, x1, y1), fill=tuple(colour))
             return
         self._draw.rounded_rectangle((x0, y0, x1, y1), radius * self._zoom, fill=tuple(colour))
 

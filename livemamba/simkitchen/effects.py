@@ -8,6 +8,9 @@ from livemamba.simkitchen.world import WHOLE, Portion, Rect, Spill, Vessel, Worl
 _BROWNING = (0.0, 0.3, 0.55, 0.75)  # by level, over the asked time
 
 
+SpoonForm = Literal["tablespoon", "teaspoon"]
+
+
 class Instant:
     """Base of effects that need no memory and are over as soon as they are seen."""
 
@@ -46,7 +49,7 @@ class Tip:
 
     what: str
     to: str
-    spoon: Literal["tablespoon", "teaspoon"]
+    spoon: SpoonForm
     beside: bool = False
 
     def begin(self, world: World) -> Portion | Spill:
@@ -196,8 +199,10 @@ class SetTimer(Instant):
 
 
 @dataclass(frozen=True)
-class RunMinute:
-    """The timer runs for a minute of its own; at nought it rings."""
+class RunTimer:
+    """The timer runs for some of its own minutes; at nought it rings."""
+
+    minutes: float
 
     def begin(self, world: World) -> float:
         """What it showed."""
@@ -205,7 +210,7 @@ class RunMinute:
 
     def apply(self, world: World, begun: float, share: float) -> None:
         """Down."""
-        world.minutes = max(0.0, begun - share)
+        world.minutes = max(0.0, begun - self.minutes * share)
         world.ringing = world.minutes == 0.0
 
 
@@ -358,5 +363,3 @@ def _spilled(world: World, what: str, to: str, form: str) -> Spill:
     spill = Spill(what=what, at=(x + 0.12 * (taken % 2), y), form=form)
     world.spills.append(spill)
     return spill
-
-

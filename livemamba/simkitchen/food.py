@@ -1,5 +1,6 @@
 """Ingredients at their places, on the board, in vessels and beside them. Pictures only. No torch."""
 
+import itertools
 import math
 
 from livemamba.simkitchen.counter import shaded
@@ -101,7 +102,7 @@ def _draw_mixture(
             (at[0] + mixed_r * part * math.cos(angle + 3 * part), at[1] + mixed_r * part * math.sin(angle + 3 * part))
             for part in (0.25, 0.45, 0.65)
         ]
-        for start, end in zip(points, points[1:], strict=False):
+        for start, end in itertools.pairwise(points):
             canvas.line(start, end, 0.014, lighter(colour, 0.3))
 
 
@@ -202,14 +203,10 @@ def draw_produce(
         opposite = (left + x1 * width - gap, top + y1 * depth - gap)
         canvas.box(corner, opposite, 0.014, darker(skin, 0.15))
         edge = 0.012
-        canvas.box(
-            (corner[0] + edge, corner[1] + edge), (opposite[0] - edge, opposite[1] - edge), 0.01, inside
-        )
+        canvas.box((corner[0] + edge, corner[1] + edge), (opposite[0] - edge, opposite[1] - edge), 0.01, inside)
 
 
-def _draw_whole(
-    canvas: Canvas, name: str, at: Point, width: float, depth: float, skin: Colour, dirty: float
-) -> None:
+def _draw_whole(canvas: Canvas, name: str, at: Point, width: float, depth: float, skin: Colour, dirty: float) -> None:
     radius_x = width / 2 if name in _LONG else min(width, depth) / 2
     radius_y = min(depth / 2, width * 0.2) if name in _LONG else min(width, depth) / 2
     if name == "egg":
@@ -238,6 +235,12 @@ def draw_spills(canvas: Canvas, world: World) -> None:
             canvas.disc(at, radius + 0.006 * spill.size, darker(colour, 0.4))
         for dx, dy, part in ((0.0, 0.0, 1.0), (0.055, 0.012, 0.6), (-0.05, 0.02, 0.55), (0.02, -0.04, 0.5)):
             canvas.disc((x + dx * spill.size, y + dy * spill.size), 0.058 * part * spill.size, colour)
+
+
+def still_state(world: World) -> tuple[object, ...]:
+    """All that `draw_ingredients` depends on, besides what is in the hand."""
+    jugs = tuple(full for name, full in world.jugs.items() if name != world.right.holding)
+    return jugs, tuple((item.pieces, item.dirty) if item.where == "home" else None for item in world.items.values())
 
 
 def draw_ingredients(canvas: Canvas, world: World) -> None:

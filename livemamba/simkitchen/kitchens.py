@@ -48,7 +48,14 @@ _COUNTERS: tuple[Colour, ...] = (
     (168, 150, 160),
     (94, 84, 80),
 )
-_VESSELS: tuple[Colour, ...] = ((236, 236, 238), (110, 168, 200), (214, 150, 150), (150, 190, 150), (92, 98, 130))
+_VESSELS: tuple[Colour, ...] = (
+    (64, 104, 150),
+    (110, 168, 200),
+    (196, 112, 112),
+    (112, 164, 120),
+    (84, 90, 122),
+    (150, 110, 160),
+)
 _BOARDS: tuple[Colour, ...] = ((222, 186, 134), (232, 214, 178), (172, 122, 76), (206, 216, 222))
 _SKINS: tuple[Colour, ...] = ((244, 206, 178), (224, 176, 140), (190, 134, 98), (146, 98, 68), (98, 64, 46))
 _SLEEVES: tuple[Colour, ...] = ((60, 80, 140), (150, 60, 60), (70, 120, 80), (50, 50, 56), (210, 200, 190))
@@ -69,6 +76,7 @@ class Kitchen:
         light_from: direction of the brighter side, in radians.
         light_slope: how much brighter that side is.
         clutter: things that lie about and mean nothing, with their places.
+        camera_angle, camera_zoom: how the camera is held.
         sway: phases of the camera's drift.
     """
 
@@ -86,6 +94,8 @@ class Kitchen:
     light_from: float
     light_slope: float
     clutter: tuple[tuple[str, Point], ...]
+    camera_angle: float
+    camera_zoom: float
     sway: tuple[float, ...]
 
     @property
@@ -124,6 +134,8 @@ def make_kitchen(number: int, needed: Sequence[str], decoys: Sequence[str]) -> K
         light_from=float(random.uniform(0, 2 * np.pi)),
         light_slope=float(random.uniform(0.05, 0.22)),
         clutter=_clutter(random),
+        camera_angle=float(random.uniform(-0.03, 0.03)),
+        camera_zoom=float(random.uniform(0.96, 1.03)),
         sway=tuple(float(phase) for phase in random.uniform(0, 2 * np.pi, 6)),
     )
 
@@ -158,4 +170,6 @@ def _light(random: np.random.Generator) -> tuple[float, float, float]:
 def _clutter(random: np.random.Generator) -> tuple[tuple[str, Point], ...]:
     places = random.permutation(len(_CLUTTER))[: int(random.integers(1, 4))]
     kinds = random.permutation(len(CLUTTER))
-    return tuple((CLUTTER[kind], _jittered(_CLUTTER[place], random)) for kind, place in zip(kinds, places, strict=False))
+    return tuple(
+        (CLUTTER[kind], _jittered(_CLUTTER[place], random)) for kind, place in zip(kinds, places, strict=False)
+    )

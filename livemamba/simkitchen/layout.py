@@ -176,6 +176,7 @@ def _details(played: Played, settings: CorpusSettings, *, size: int, fps: int) -
             "order": rates.order,
             "alternative": rates.alternative,
             "together": rates.together,
+            "normal": rates.normal,
         },
         "recordings": {planned.id: {"split": planned.split, **episode.details()} for planned, episode in played},
     }

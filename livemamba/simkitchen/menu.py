@@ -147,7 +147,9 @@ def load_dish(path: str | Path) -> Dish:
         if not set(step.needs) <= dish.recipe.ancestors(step.id):
             raise InputError(f"{path}: {step.id} needs {', '.join(step.needs)}, which must come before it in the graph")
         if step.during and dish[step.during].act.kind not in ("heat", "wait"):
-            raise InputError(f"{path}: {step.id} is during {step.during}, which leaves no hands free; name a heat or wait")
+            raise InputError(
+                f"{path}: {step.id} is during {step.during}, which leaves no hands free; name a heat or wait"
+            )
     return dish
 
 

@@ -141,7 +141,9 @@ def _measurement(asked: Act) -> Iterator[Mistake]:
     if asked.kind == "pour":
         share = "half" if asked.share == "all" else "all"
         text = f"Poured {share} the {asked.what} instead of {asked.share}"
-        yield wrong(replace(asked, share=share), text, f"{share.capitalize()} the {asked.what} instead of {asked.share}")
+        yield wrong(
+            replace(asked, share=share), text, f"{share.capitalize()} the {asked.what} instead of {asked.share}"
+        )
 
 
 def _heat(asked: Act) -> Iterator[Mistake]:
@@ -161,4 +163,6 @@ def _heat(asked: Act) -> Iterator[Mistake]:
             if abs(minutes - asked.minutes) >= 2 or minutes == asked.minutes * 2:
                 text = f"Set the timer to {counted(minutes, 'minute')} instead of {asked.minutes}"
                 done = replace(asked, minutes=minutes)
-                yield Mistake(category="timing", done=done, texts=(text, f"{counted(minutes, 'minute')} instead of {wanted}"))
+                yield Mistake(
+                    category="timing", done=done, texts=(text, f"{counted(minutes, 'minute')} instead of {wanted}")
+                )

@@ -5,14 +5,16 @@ flames, the timer's face.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from livemamba.errors import InputError
 from livemamba.simkitchen import counter, food, utensils
-from livemamba.simkitchen.drawing import Canvas, Pixels, oversampled
-from livemamba.simkitchen.kitchens import Kitchen
+from livemamba.simkitchen.drawing import Canvas, Pixels, Pose, oversampled
+from livemamba.simkitchen.kitchens import Kitchen, Point
 from livemamba.simkitchen.world import World
 
 LEAST_SIZE, LARGEST_SIZE = 32, 1024
@@ -32,49 +34,70 @@ class Renderer:
         Raises:
             InputError: if the size is out of range.
         """
-        if not LEAST_SIZE <= size <= LARGEST_SIZE:
-            raise InputError(f"picture size {size}; give {LEAST_SIZE} to {LARGEST_SIZE} pixels")
+        check_size(size)
         self.kitchen, self.size = kitchen, size
-        width = round(oversampled(size) * (1 + 2 * _MARGIN))
-        self._counter = counter.counter_texture(kitchen, width)
+        self._width = oversampled(size)
+        self._pose = Pose(angle=kitchen.camera_angle, zoom=kitchen.camera_zoom)
         self._light = _light_field(kitchen, size)
+        self._counter = counter.counter_texture(kitchen, round(self._width * (1 + 2 * _MARGIN)))
+        fixtures = Canvas(size, self._counter, pose=self._pose, shift=(_MARGIN, _MARGIN))
+        counter.draw_fixtures(fixtures, kitchen)
+        # What lies still is drawn once for as long as it does; the picture depends on the state alone all the same.
+        self._still: tuple[Any, Image.Image] | None = None
 
     def draw(self, world: World) -> Pixels:
         """The picture at the world's moment, (size, size, 3) uint8 RGB."""
-        canvas = self._canvas(world)
+        shift = self._sway(world.time_s)
+        left, top = (round((_MARGIN - part) * self._width) for part in shift)
+        image = self._still_things(world).crop((left, top, left + self._width, top + self._width))
+        canvas = Canvas(self.size, image, pose=self._pose, shift=shift)
         counter.draw_stove(canvas, world)
-        counter.draw_sink(canvas, world)
+        counter.draw_tap(canvas, world)
         food.draw_board(canvas, world)
         for name in ("pan", "plate", "bowl"):
             food.draw_vessel(canvas, world, name)
         food.draw_spills(canvas, world)
-        food.draw_ingredients(canvas, world)
-        utensils.draw_clutter(canvas, world)
-        utensils.draw_tools(canvas, world)
         counter.draw_steam(canvas, world)
         utensils.draw_hands(canvas, world)
         pixels = canvas.pixels()
-        flicker = 1.0 + 0.015 * math.sin(0.9 * world.time_s + self.kitchen.sway[5])
-        lit = np.minimum(pixels * (self._light * np.float32(flicker)), 255).astype(np.uint8)
+        flicker = round(256 * (1.0 + 0.015 * math.sin(0.9 * world.time_s + self.kitchen.sway[5])))
+        gains = (self._light * flicker) >> 8
+        lit = np.minimum((pixels * gains) >> 8, 255).astype(np.uint8)
         return np.ascontiguousarray(lit[:, ::-1]) if self.kitchen.mirrored else lit
 
-    def _canvas(self, world: World) -> Canvas:
-        time_s, sway = world.time_s, self.kitchen.sway
-        shift = (
-            0.014 * math.sin(0.31 * time_s + sway[0]) + 0.006 * math.sin(1.1 * time_s + sway[1]),
-            0.012 * math.sin(0.23 * time_s + sway[2]) + 0.005 * math.sin(0.9 * time_s + sway[3]),
-        )
-        width = oversampled(self.size)
-        left, top = (round((_MARGIN - part) * width) for part in shift)
-        background = self._counter.crop((left, top, left + width, top + width))
-        angle = 0.02 * math.sin(0.17 * time_s + sway[4])
-        zoom = 1.0 + 0.012 * math.sin(0.13 * time_s + sway[5])
-        return Canvas(self.size, background, shift=shift, angle=angle, zoom=zoom)
+    def _still_things(self, world: World) -> Image.Image:
+        signature = (world.right.holding, food.still_state(world), utensils.still_state(world))
+        if self._still is None or self._still[0] != signature:
+            image = self._counter.copy()
+            canvas = Canvas(self.size, image, pose=self._pose, shift=(_MARGIN, _MARGIN))
+            food.draw_ingredients(canvas, world)
+            utensils.draw_clutter(canvas, world)
+            utensils.draw_tools(canvas, world)
+            self._still = (signature, image)
+        return self._still[1]
+
+    def _sway(self, time_s: float) -> Point:
+        """The camera's drift, in whole pixels of the canvas, so that all layers move as one."""
+        sway = self.kitchen.sway
+        x = 0.016 * math.sin(0.31 * time_s + sway[0]) + 0.008 * math.sin(1.1 * time_s + sway[1])
+        y = 0.014 * math.sin(0.23 * time_s + sway[2]) + 0.007 * math.sin(0.9 * time_s + sway[3])
+        return round(x * self._width) / self._width, round(y * self._width) / self._width
 
 
-def _light_field(kitchen: Kitchen, size: int) -> npt.NDArray[np.float32]:
-    """Gains of each pixel and colour, (size, size, 3)."""
+def check_size(size: int) -> None:
+    """Refuse sizes that can't be drawn, or become videos.
+
+    Raises:
+        InputError: if the size is out of range, or odd.
+    """
+    if not LEAST_SIZE <= size <= LARGEST_SIZE or size % 2:
+        raise InputError(f"picture size {size}; give an even number from {LEAST_SIZE} to {LARGEST_SIZE}")
+
+
+def _light_field(kitchen: Kitchen, size: int) -> npt.NDArray[np.uint32]:
+    """Gains of each pixel and colour, (size, size, 3), in parts of 256."""
     places = np.linspace(-0.5, 0.5, size, dtype=np.float32)
     slope = np.cos(kitchen.light_from) * places[None, :] + np.sin(kitchen.light_from) * places[:, None]
     field = 1.0 + kitchen.light_slope * slope
-    return np.asarray(field[..., None] * np.asarray(kitchen.light, dtype=np.float32), dtype=np.float32)
+    gains: npt.NDArray[np.uint32] = np.round(256 * field[..., None] * np.asarray(kitchen.light)).astype(np.uint32)
+    return gains

@@ -116,8 +116,7 @@ def _returned(home: str) -> Phases:
 
 
 def _add(act: Act, flaw: Flaw) -> Phases:
-    spoon = act.tool
-    assert spoon == "tablespoon" or spoon == "teaspoon"
+    spoon: do.SpoonForm = "tablespoon" if act.tool == "tablespoon" else "teaspoon"
     yield from _fetched(spoon)
     for number in range(1, act.count + 1):
         beside = flaw == "spill" and number == act.count
@@ -190,11 +189,11 @@ def _heat(act: Act, flaw: Flaw) -> Phases:
     yield Phase(name="reach", least_s=0.5, weight=0.05, right="timer")
     yield Phase(name="set", effects=(do.SetTimer(act.minutes),), marked=True)
     yield Phase(name="rest", least_s=0.5, right="rest_right", left="rest_left")
-    waited = max(1, act.minutes // 2) if flaw == "short" and act.minutes > 1 else act.minutes
-    part = 0.45 if flaw == "short" and act.minutes == 1 else 1.0
-    for _ in range(waited):
-        browning = (do.Brown(act.to, part / act.minutes),) if heated else ()
-        yield Phase(name="wait", least_s=0.6, weight=part, hands=False, effects=(do.RunMinute(), *browning))
+    halves = 2 * act.minutes
+    for _ in range(halves // 2 if flaw == "short" else halves):
+        browning = (do.Brown(act.to, 1 / halves),) if heated else ()
+        running = (do.RunTimer(0.5), *browning)
+        yield Phase(name="wait", least_s=0.3, weight=0.5, hands=False, effects=running)
     if flaw == "long":
         burning = (do.Brown(act.to, 1.0, burn=True),) if heated else ()
         yield Phase(name="overrun", least_s=2.5, weight=0.4, hands=False, effects=burning, marked=True)

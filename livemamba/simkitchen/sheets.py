@@ -47,7 +47,7 @@ def act_rows(seed: int = 0) -> list[Row]:
 
 def mistake_rows(seed: int = 0) -> list[Row]:
     """Every mistake of every kind of act."""
-    rows = []
+    rows: list[Row] = []
     for dish, node in _one_of_each_kind():
         plan = _plan(dish, node, seed + len(rows))
         for mistake in _different(dish.mistakes(node)):

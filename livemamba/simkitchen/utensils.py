@@ -13,6 +13,11 @@ _LONG_TOOLS = (*SPOONS, "whisk", "knife")
 _HEADS = {"tablespoon": (0.044, 0.05), "teaspoon": (0.027, 0.032)}
 
 
+def still_state(world: World) -> tuple[object, ...]:
+    """All that `draw_tools` depends on, besides what is in the hand."""
+    return tuple(vessel.cover for vessel in world.vessels.values())
+
+
 def draw_tools(canvas: Canvas, world: World) -> None:
     """The tools that lie at their places."""
     for tool in _LONG_TOOLS:
@@ -44,8 +49,10 @@ def _draw_tool(canvas: Canvas, tool: str, tip: Point, *, loaded: str) -> None:
         canvas.line((x, y - 0.04), (x, y + 0.04), 0.008, lighter(colour))
     else:
         canvas.line((x, y + 0.06), grip, 0.03, colour)
-        canvas.polygon([(x - 0.022, y - 0.06), (x + 0.024, y - 0.03), (x + 0.024, y + 0.07), (x - 0.022, y + 0.07)],
-                       (218, 222, 228))
+        canvas.polygon(
+            [(x - 0.022, y - 0.06), (x + 0.024, y - 0.03), (x + 0.024, y + 0.07), (x - 0.022, y + 0.07)],
+            (218, 222, 228),
+        )
 
 
 def draw_clutter(canvas: Canvas, world: World) -> None:
@@ -59,8 +66,10 @@ def draw_clutter(canvas: Canvas, world: World) -> None:
             canvas.disc((x, y), 0.045, (228, 226, 220))
             canvas.disc((x, y), 0.035, (74, 46, 28))
         elif kind == "napkin":
-            canvas.polygon([(x - 0.05, y - 0.03), (x + 0.04, y - 0.05), (x + 0.05, y + 0.04), (x - 0.04, y + 0.05)],
-                           (236, 232, 222))
+            canvas.polygon(
+                [(x - 0.05, y - 0.03), (x + 0.04, y - 0.05), (x + 0.05, y + 0.04), (x - 0.04, y + 0.05)],
+                (236, 232, 222),
+            )
         else:
             canvas.ring((x, y), 0.03, 0.01, (190, 170, 90))
             canvas.line((x + 0.02, y + 0.02), (x + 0.055, y + 0.05), 0.016, (176, 178, 184))

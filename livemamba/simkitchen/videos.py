@@ -6,19 +6,8 @@ from pathlib import Path
 import av
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc, VideoReformatter
 
-from livemamba.errors import InputError
 from livemamba.simkitchen.cooks import EpisodePlan
 from livemamba.simkitchen.episodes import frames
-
-
-def check_size(size: int) -> None:
-    """Refuse sizes that the pixel format can't have.
-
-    Raises:
-        InputError: if the size is odd.
-    """
-    if size % 2:
-        raise InputError(f"picture size {size}; videos need an even one")
 
 
 def write_video(path: Path, plan: EpisodePlan, *, size: int, fps: int) -> int:
@@ -36,7 +25,6 @@ def write_video(path: Path, plan: EpisodePlan, *, size: int, fps: int) -> int:
     Raises:
         InputError: if size or rate are out of range.
     """
-    check_size(size)
     count = 0
     # One thread: how x264 shares the work among several changes the bytes.
     with av.open(str(path), mode="w", format="mp4", options={"movflags": "faststart"}) as container:

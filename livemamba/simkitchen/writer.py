@@ -10,8 +10,8 @@ from livemamba.files import whole_folder
 from livemamba.simkitchen.corpus import CorpusSettings, Planned, plan_corpus
 from livemamba.simkitchen.episodes import Episode, check_rate, play
 from livemamba.simkitchen.layout import DETAILS_FILE, VIDEOS_FOLDER, write_layout
-from livemamba.simkitchen.renderer import LARGEST_SIZE, LEAST_SIZE
-from livemamba.simkitchen.videos import check_size, write_video
+from livemamba.simkitchen.renderer import check_size
+from livemamba.simkitchen.videos import write_video
 
 Progress = Callable[[int, int], None]
 """Called with the episodes that are done and how many there are."""
@@ -48,8 +48,6 @@ def write_corpus(
     """
     check_rate(fps)
     check_size(size)
-    if not LEAST_SIZE <= size <= LARGEST_SIZE:
-        raise InputError(f"picture size {size}; give {LEAST_SIZE} to {LARGEST_SIZE} pixels")
     if workers < 1:
         raise InputError(f"{workers} workers; give at least 1")
     with whole_folder(out, replaces=DETAILS_FILE if overwrite else None) as folder:
