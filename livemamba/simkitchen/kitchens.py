@@ -3,12 +3,14 @@
 Lengths are shares of the picture's width; x runs to the right, y away from the far edge towards the cook.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from livemamba.errors import InputError
 from livemamba.simkitchen.goods import Colour, good
 
 Point = tuple[float, float]
@@ -104,20 +106,17 @@ class Kitchen:
         return tuple(self.spots)[len(_SPOTS) :]
 
 
-def make_kitchen(number: int, needed: Sequence[str], decoys: Sequence[str]) -> Kitchen:
+def make_kitchen(number: int, needed: Sequence[str]) -> Kitchen:
     """A kitchen laid for a recipe.
 
     Args:
         number: of the kitchen; equal numbers look alike.
         needed: ingredients that the recipe uses.
-        decoys: ingredients that it doesn't, in order of use; as many as find a place.
     """
     random = np.random.default_rng((0x4B17, number))
     spots = {name: _jittered(spot, random) for name, spot in _SPOTS.items()}
-    goods = [*needed, *decoys][: len(_SLOTS)]
-    assert len(needed) <= len(_SLOTS), f"{len(needed)} ingredients for {len(_SLOTS)} places"
     order = random.permutation(len(_SLOTS))
-    for name, slot in zip(goods, order, strict=False):
+    for name, slot in zip(goods_on_counter(needed), order, strict=True):
         spots[name] = _jittered(_SLOTS[slot], random)
     return Kitchen(
         number=number,
@@ -140,12 +139,21 @@ def make_kitchen(number: int, needed: Sequence[str], decoys: Sequence[str]) -> K
     )
 
 
-def decoys_for(needed: Sequence[str]) -> tuple[str, ...]:
-    """Ingredients to lie beside the needed ones: first one of each form that is used, so that a wrong one is there."""
+def goods_on_counter(needed: Sequence[str]) -> tuple[str, ...]:
+    """The needed ingredients and decoys beside them, so that for each there is another one of its form.
+
+    Raises:
+        InputError: if a recipe needs so many that no decoy finds a place.
+    """
     others = [name for name in _DECOYS if name not in needed]
-    forms = list(dict.fromkeys(good(name).form for name in needed))
+    forms = [form for form, count in Counter(good(name).form for name in needed).items() if count == 1]
     first = [next(name for name in others if good(name).form == form) for form in forms]
-    return (*first, *(name for name in others if name not in first))
+    if len(needed) + len(first) > len(_SLOTS):
+        raise InputError(
+            f"{len(needed)} ingredients and {len(first)} decoys for those that are the only ones of their form; "
+            f"the counter has {len(_SLOTS)} places"
+        )
+    return (*needed, *first, *(name for name in others if name not in first))[: len(_SLOTS)]
 
 
 _DECOYS = ("salt", "oil", "carrot", "cocoa", "water", "cucumber", "paprika", "mushroom", "juice", "banana")

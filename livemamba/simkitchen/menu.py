@@ -13,7 +13,7 @@ from livemamba.errors import InputError
 from livemamba.recipe import Recipe, RecipeStep
 from livemamba.simkitchen.acts import Act, description, instruction_text
 from livemamba.simkitchen.goods import GOODS
-from livemamba.simkitchen.kitchens import Kitchen, decoys_for, make_kitchen
+from livemamba.simkitchen.kitchens import Kitchen, goods_on_counter, make_kitchen
 from livemamba.simkitchen.mistakes import Mistake, mistakes_for
 from livemamba.yaml_files import read_yaml
 
@@ -60,13 +60,19 @@ class Dish:
     unseen: bool
     steps: tuple[DishStep, ...]
     recipe: Recipe = field(init=False, repr=False, compare=False)
+    _by_id: dict[str, DishStep] = field(init=False, repr=False, compare=False)
+    _mistakes: dict[str, tuple[Mistake, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         nodes = tuple(RecipeStep(id=step.id, text=instruction_text(step.act), after=step.after) for step in self.steps)
         object.__setattr__(self, "recipe", Recipe(name=self.name, steps=nodes))
+        object.__setattr__(self, "_by_id", {step.id: step for step in self.steps})
+        on_counter = goods_on_counter(self.goods)
+        mistakes = {step.id: mistakes_for(step.act, on_counter) for step in self.steps}
+        object.__setattr__(self, "_mistakes", mistakes)
 
     def __getitem__(self, node: str) -> DishStep:
-        return next(step for step in self.steps if step.id == node)
+        return self._by_id[node]
 
     @property
     def goods(self) -> tuple[str, ...]:
@@ -80,11 +86,11 @@ class Dish:
 
     def kitchen(self, number: int) -> Kitchen:
         """A kitchen laid for it."""
-        return make_kitchen(number, self.goods, decoys_for(self.goods))
+        return make_kitchen(number, self.goods)
 
     def mistakes(self, node: str) -> tuple[Mistake, ...]:
         """The mistakes that can be made at a node."""
-        return mistakes_for(self[node].act, self.kitchen(0).goods)
+        return self._mistakes[node]
 
     @property
     def skippable(self) -> tuple[str, ...]:

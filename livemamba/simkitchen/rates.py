@@ -103,20 +103,17 @@ def odds(rates: Rates, dishes: Sequence[Dish]) -> Odds:
     """
     wild = 1 - rates.normal
     total = sum(len(dish.steps) for dish in dishes)
-    able = Counter(
-        category
-        for dish in dishes
-        for step in dish.steps
-        for category in {mistake.category for mistake in dish.mistakes(step.id)}
-    )
+    possible = [{mistake.category for mistake in dish.mistakes(step.id)} for dish in dishes for step in dish.steps]
+    able = Counter(category for categories in possible for category in categories)
     mistakes = {
         category: _probability(category, rate / wild, total, able[category])
         for category, rate in rates.mistakes.items()
     }
-    if sum(mistakes.values()) > 1:
+    most = max(sum(mistakes.get(category, 0.0) for category in categories) for categories in possible)
+    if most > 1:
         raise InputError(
-            f"mistake rates sum to {sum(rates.mistakes.values()):.2f}, which is too much for the steps that allow "
-            "them; a step has at most one mistake, so lower them"
+            f"mistake rates sum to {sum(rates.mistakes.values()):.2f}; some steps would need {most:.2f} mistakes each "
+            "and can have at most one; lower them"
         )
     skippable = sum(len(dish.skippable) for dish in dishes)
     early, other = (sum(chances) for chances in zip(*(_chances(dish) for dish in dishes), strict=True))
@@ -154,8 +151,8 @@ def _chances(dish: Dish) -> tuple[int, int]:
 
 
 def ready_nodes(dish: Dish, left: Sequence[str], done: set[str]) -> list[str]:
-    """Nodes that the graph allows next."""
-    return [node for node in left if set(dish[node].after) <= done]
+    """Nodes that the graph allows next, and that can be done: after an order error that isn't the same."""
+    return [node for node in left if {*dish[node].after, *dish[node].needs} <= done]
 
 
 def early_nodes(dish: Dish, left: Sequence[str], done: set[str], performed: set[str]) -> list[str]:

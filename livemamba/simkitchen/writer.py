@@ -1,6 +1,7 @@
 """A corpus on disk: the whole folder or nothing. No torch."""
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -61,6 +62,11 @@ def write_corpus(
     return played
 
 
+def _leave_interrupts_to_parent() -> None:
+    """Ctrl-C reaches every process of a terminal; one of them tidies up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _rendered(
     folder: Path, played: tuple[tuple[Planned, Episode], ...], size: int, fps: int, workers: int
 ) -> Iterator[int]:
@@ -71,7 +77,9 @@ def _rendered(
             yield done
         return
     # Spawned, not forked: the parent may hold threads (a progress bar, decoders).
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_interrupts_to_parent
+    )
     try:
         running = [pool.submit(write_video, path, plan, size=size, fps=fps) for path, plan in jobs]
         for done, future in enumerate(as_completed(running), 1):

@@ -12,7 +12,7 @@ from livemamba.simkitchen.episodes import play
 from livemamba.simkitchen.menu import all_dishes, load_dish, seen_dishes
 from livemamba.simkitchen.rates import NO_MISTAKES, Rates, odds, real_mistake_rates
 
-MANY = 3000
+MANY = 1500
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_a_follower_respects_the_graph():
     dishes = all_dishes()
     chances = odds(replace(NO_MISTAKES, alternative=0.2), dishes)
     orders = set()
-    for number in range(120):
+    for number in range(90):
         dish = dishes[number % len(dishes)]
         plan = plan_episode(dish, 1, (number,), chances, 3.5)
         ended: dict[str, float] = {}
@@ -65,6 +65,7 @@ def test_what_must_be_done_before_is_done_before_even_by_those_who_err(plans):
         done = []
         for one in plan.performances:
             assert set(plan.dish[one.node].needs) <= set(done)
+            assert set(plan.dish[one.node].needs).isdisjoint(plan.skipped)
             broken = not set(plan.dish[one.node].after) <= {*done, *plan.skipped}
             assert broken == bool(one.order_text)
             done.append(one.node)
@@ -92,7 +93,7 @@ def test_steps_last_as_in_real_kitchens_but_faster():
     chances = odds(Rates(), dishes)
     seconds = sorted(
         step.end_s - step.start_s
-        for number in range(300)
+        for number in range(200)
         for step in play(plan_episode(dishes[number % len(dishes)], 1, (5, number), chances, 3.5)).steps
     )
     # Real: median 35, mean 53, 90% under 118 s (spec/simkitchen.md and the annotations).
@@ -103,7 +104,7 @@ def test_steps_last_as_in_real_kitchens_but_faster():
 
 def test_order_and_pace_do_not_depend_on_mistakes():
     dish = seen_dishes()[0]
-    with_them, without = odds(Rates(normal=0.0), [dish]), odds(replace(NO_MISTAKES, normal=0.0), [dish])
+    with_them, without = odds(Rates(normal=0.0), all_dishes()), odds(replace(NO_MISTAKES, normal=0.0), all_dishes())
     without = replace(without, skip=with_them.skip, early=with_them.early)
     wrong = 0
     for number in range(60):
@@ -133,13 +134,13 @@ def test_rates_out_of_range_are_refused(rates, about):
 def test_rates_that_the_recipes_cannot_give_are_refused():
     with pytest.raises(InputError, match=r"temperature is .* allow it"):
         odds(Rates(mistakes={"temperature": 0.5}), seen_dishes())
-    with pytest.raises(InputError, match="at most one mistake"):
+    with pytest.raises(InputError, match="lower them"):
         odds(Rates(mistakes={"technique": 0.4, "preparation": 0.4, "measurement": 0.3}), seen_dishes())
 
 
 def test_splits_share_no_kitchen_and_no_seed():
     for seed in (0, 7):
-        planned = plan_corpus(CorpusSettings(episodes=400, seed=seed))
+        planned = plan_corpus(CorpusSettings(episodes=160, seed=seed))
         kitchens = {split: {one.plan.kitchen_number for one in planned if one.split == split} for split in SPLITS}
         keys = [one.plan.key for one in planned]
         assert len(set(keys)) == len(keys) and len({one.id for one in planned}) == len(planned)

@@ -38,7 +38,7 @@ def corpus(tmp_path_factory):
 def test_the_files_are_captaincook4ds(corpus, test_data):
     """Same names, same keys, same types, except for the video folder and our own file."""
     folder, _ = corpus
-    real = test_data / "captaincook4d"
+    real = test_data / "data" / "captaincook4d"
     for name in ("annotation_json", "metadata"):
         assert {path.name for path in (folder / name).iterdir()} == {path.name for path in (real / name).iterdir()}
 
@@ -159,7 +159,8 @@ def test_videos_last_as_long_as_their_annotations_say(tmp_path):
         (["--seed", "-1"], "seed -1"),
         (["--mistakes", "-0.5"], "--mistakes is -0.5"),
         (["--mistakes", "nan"], "--mistakes is nan"),
-        (["--mistakes", "20"], "at most"),
+        (["--mistakes", "20"], "rate preparation"),
+        (["--mistakes", "4"], "steps allow it"),
         (["--size", "113"], "picture size 113"),
         (["--fps", "7"], "frame rate 7"),
         (["--time-factor", "0"], "time factor 0"),

@@ -47,7 +47,7 @@ def test_every_act_changes_state_and_picture(kind):
     dish, node = KINDS[kind]
     plan = short_plan(dish, node)
     step = play(plan).steps[-1]
-    before, within = world_at(plan, step.start_s), world_at(plan, step.start_s + 0.6 * (step.end_s - step.start_s))
+    before, within = world_at(plan, step.start_s), world_at(plan, step.start_s + 0.4 * (step.end_s - step.start_s))
     after = world_at(plan, step.end_s + 1.0)
     for world in (before, within, after):  # what the hands do is no proof
         world.beat = 0
