@@ -1,4 +1,4 @@
-"""The command line: `livemamba coach | init | inspect | simulate`.
+"""The command line: `livemamba coach | init | inspect | build | simulate`.
 
 What a user can cause is printed as one line, without a traceback, and the exit status isn't 0.
 """
@@ -6,7 +6,7 @@ What a user can cause is printed as one line, without a traceback, and the exit 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import livemamba
 from livemamba.errors import UserError
@@ -18,8 +18,17 @@ STOPPED = 130  # as shells report a command that Ctrl-C ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     arguments = _parser().parse_args(argv)
+    return run_safely(lambda: arguments.run(arguments))
+
+
+def run_safely(run: Callable[[], int]) -> int:
+    """Run a command or a script; what a user can cause becomes one line on stderr and an exit status.
+
+    Args:
+        run: the whole command; returns its exit status. What it writes should appear whole or not at all.
+    """
     try:
-        status: int = arguments.run(arguments)
+        status = run()
         sys.stdout.flush()
     except UserError as error:
         return _failed(str(error))
@@ -46,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"livemamba {livemamba.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Each command's own file says what it takes; the heavy imports wait until it runs.
-    from livemamba.commands import coach, init, inspect, simulate
+    from livemamba.commands import build, coach, init, inspect, simulate
 
-    for command in (coach, init, inspect, simulate):
+    for command in (coach, init, inspect, build, simulate):
         command.add_parser(commands)
     return parser
 

