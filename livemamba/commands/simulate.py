@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from tqdm import tqdm
 
 from livemamba.errors import InputError
 from livemamba.files import check_replaceable
-from livemamba.simkitchen.corpus import SPLITS, CorpusSettings
+from livemamba.simkitchen.corpus import SPLITS, CorpusSettings, Planned
+from livemamba.simkitchen.episodes import Episode
 from livemamba.simkitchen.layout import DETAILS_FILE
 from livemamba.simkitchen.pace import TIME_FACTOR
 from livemamba.simkitchen.rates import NO_MISTAKES, Rates
@@ -86,8 +88,17 @@ def run(arguments: argparse.Namespace) -> int:
             progress=show,
         )
     print(corpus_report(played, settings))
+    print(_gate(out, played, settings.time_factor))
     print(f"written to {out} in {time.perf_counter() - began:.1f} s")
     return 0
+
+
+def _gate(out: Path, played: Sequence[tuple[Planned, Episode]], time_factor: float) -> str:
+    from livemamba.simkitchen.gate import time_scale_gate
+
+    if not {"train", "test"} <= {planned.split for planned, _ in played}:
+        return "time-scale gate: not measured, it needs episodes in train and in test"
+    return time_scale_gate(out, time_factor).text()
 
 
 def _rates(factor: float) -> Rates:

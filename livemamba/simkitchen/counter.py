@@ -63,12 +63,16 @@ def draw_stove(canvas: Canvas, world: World) -> None:
     _draw_timer(canvas, world)
 
 
+def ring_blinks(world: World) -> bool | None:
+    """Whether the ringing timer is lit just now; None while it doesn't ring."""
+    return (world.beat // (BEATS_PER_S // 2)) % 2 == 0 if world.ringing else None
+
+
 def _draw_timer(canvas: Canvas, world: World) -> None:
     at = world.spot("timer")
     if world.ringing:
         canvas.disc(at, TIMER_R + 0.024, (255, 230, 60))
-    lit = world.ringing and (world.beat // (BEATS_PER_S // 2)) % 2 == 0
-    canvas.disc(at, TIMER_R, (255, 60, 40) if lit else (250, 250, 250))
+    canvas.disc(at, TIMER_R, (255, 60, 40) if ring_blinks(world) else (250, 250, 250))
     canvas.pie(at, TIMER_R - 0.004, world.minutes / MINUTES_ON_FACE, (214, 30, 60))
     for mark in range(MINUTES_ON_FACE):
         angle = 2 * math.pi * mark / MINUTES_ON_FACE - math.pi / 2

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +119,7 @@ def oversampled(size: int) -> int:
     return size * max(2, round(_LEAST_CANVAS / size))
 
 
+@lru_cache(maxsize=4096)
 def blend(one: Colour, other: Colour, share: float) -> Colour:
     """A colour between two."""
     share = min(1.0, max(0.0, share))

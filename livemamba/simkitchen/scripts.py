@@ -196,7 +196,7 @@ def _heat(act: Act, flaw: Flaw) -> Phases:
         yield Phase(name="wait", least_s=0.3, weight=0.5, hands=False, effects=running)
     if flaw == "long":
         burning = (do.Brown(act.to, 1.0, burn=True),) if heated else ()
-        yield Phase(name="overrun", least_s=2.5, weight=0.4, hands=False, effects=burning, marked=True)
+        yield Phase(name="overrun", least_s=4.0, weight=0.4, hands=False, effects=burning, marked=True)
     yield Phase(name="reach", least_s=0.5, weight=0.05, right="dial" if heated else "timer", marked=True)
     yield Phase(name="off", effects=(do.SetLevel(0), do.SetTimer(0)))
     yield Phase(name="rest", least_s=0.4, right="rest_right")

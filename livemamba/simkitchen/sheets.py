@@ -14,8 +14,9 @@ from livemamba.simkitchen.drawing import Pixels
 from livemamba.simkitchen.episodes import Session, play
 from livemamba.simkitchen.menu import Dish, all_dishes
 from livemamba.simkitchen.mistakes import Mistake
-from livemamba.simkitchen.renderer import Renderer
+from livemamba.simkitchen.renderer import Renderer, check_size
 from livemamba.simkitchen.world import BEATS_PER_S
+from livemamba.timeline import MISTAKE_CATEGORIES
 
 COLUMNS = 6
 _STEP_S = 9.0
@@ -116,7 +117,7 @@ def sheet(rows: Sequence[Row], size: int) -> Image.Image:
 
 
 def write_sheets(out: str | Path, *, size: int, seed: int = 0) -> list[Path]:
-    """Write acts.jpg and mistakes.jpg.
+    """Write acts.jpg, and a sheet for each category of mistakes.
 
     Args:
         out: folder to make.
@@ -126,7 +127,11 @@ def write_sheets(out: str | Path, *, size: int, seed: int = 0) -> list[Path]:
     Raises:
         InputError: if the folder is there, or the size is out of range.
     """
+    check_size(size)
+    sheets = {"acts": act_rows(seed)}
+    for category in MISTAKE_CATEGORIES:
+        sheets[category] = [row for row in mistake_rows(seed) if row.caption.startswith(category)]
     with whole_folder(out) as folder:
-        sheet(act_rows(seed), size).save(folder / "acts.jpg", quality=88)
-        sheet(mistake_rows(seed), size).save(folder / "mistakes.jpg", quality=88)
-    return [Path(out) / "acts.jpg", Path(out) / "mistakes.jpg"]
+        for name, rows in sheets.items():
+            sheet(rows, size).save(folder / f"{name}.jpg", quality=80)
+    return [Path(out) / f"{name}.jpg" for name in sheets]

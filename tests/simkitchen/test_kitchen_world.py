@@ -70,11 +70,17 @@ def test_progress_shows_before_the_act_is_over():
     assert counts == sorted(counts) and counts[0] == 0 and counts[-1] == dish[node].act.count and len(set(counts)) > 2
 
 
-def test_pictures_are_a_function_of_the_state_alone():
-    plan = short_plan(*KINDS["cut"])
-    taken = [(time_s, pixels) for time_s, pixels in frames(plan, size=112, fps=2)]
-    for time_s, pixels in taken[::5]:  # the renderer that drew the whole film, against a fresh one
-        assert np.array_equal(picture(world_at(plan, time_s)), pixels)
+@pytest.mark.parametrize("kind", ACT_KINDS)
+def test_pictures_are_a_function_of_the_state_alone(kind):
+    dish, node = KINDS[kind]
+    flaws = {mistake.flaw: mistake for mistake in dish.mistakes(node)}
+    plan = short_plan(dish, node).with_mistake(node, list(flaws.values())[-1])
+    session = Session(plan)
+    film = Renderer(session.world.kitchen, 112)  # has drawn all that came before, against one that has not
+    step = play(plan).steps[-1]
+    for beat in range(round(step.start_s * BEATS_PER_S), round((step.end_s + 1) * BEATS_PER_S), 250):
+        session.advance_to(beat)
+        assert np.array_equal(film.draw(session.world), picture(session.world))
 
 
 def test_drawing_does_not_change_the_world():
