@@ -14,10 +14,11 @@ from livemamba.simkitchen.corpus import SPLITS, CorpusSettings, Planned
 from livemamba.simkitchen.episodes import Episode
 from livemamba.simkitchen.layout import DETAILS_FILE
 from livemamba.simkitchen.pace import TIME_FACTOR
-from livemamba.simkitchen.rates import NO_MISTAKES, Rates
+from livemamba.simkitchen.rates import NO_MISTAKES, OTHER_RATES, Rates
 from livemamba.simkitchen.report import corpus_report
 from livemamba.simkitchen.sheets import write_sheets
 from livemamba.simkitchen.writer import write_corpus
+from livemamba.timeline import MISTAKE_CATEGORIES
 
 
 def add_parser(commands: Any) -> None:
@@ -46,6 +47,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--mistakes", type=float, default=1.0, metavar="X", help="so many times the real set's mistakes (default 1)"
     )
+    parser.add_argument(
+        "--rate",
+        dest="rates",
+        action="append",
+        default=[],
+        metavar="NAME=SHARE",
+        help=f"a share of the steps: {', '.join((*MISTAKE_CATEGORIES, *OTHER_RATES))}; may be repeated",
+    )
     parser.add_argument("--split", choices=SPLITS, help="all episodes in one split (default: a share in each)")
     parser.add_argument("--no-video", action="store_true", help="annotations only")
     parser.add_argument("--sheet", action="store_true", help="instead: contact sheets of every act and mistake")
@@ -67,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         episodes=arguments.episodes,
         seed=arguments.seed,
         time_factor=arguments.time_factor,
-        rates=_rates(arguments.mistakes),
+        rates=_rates(arguments.mistakes, arguments.rates),
         only=arguments.split or "",
     )
     began = time.perf_counter()
@@ -101,7 +110,16 @@ def _gate(out: Path, played: Sequence[tuple[Planned, Episode]], time_factor: flo
     return time_scale_gate(out, time_factor).text()
 
 
-def _rates(factor: float) -> Rates:
+def _rates(factor: float, named: Sequence[str]) -> Rates:
     if not factor >= 0:
         raise InputError(f"--mistakes is {factor:g}; give 0 (none) or more")
-    return NO_MISTAKES if factor == 0 else Rates().scaled(factor)
+    rates = NO_MISTAKES if factor == 0 else Rates().scaled(factor)
+    for text in named:
+        name, _, share = text.partition("=")
+        try:
+            rates = rates.with_rate(name, float(share))
+        except InputError as error:
+            raise InputError(f"--rate {text}: {error}") from None
+        except ValueError:
+            raise InputError(f"--rate {text!r} is not of the form NAME=SHARE, such as skip=0.1") from None
+    return rates

@@ -81,7 +81,7 @@ class Pour:
         return _added(world, self.to, Portion(what=self.what, form="liquid")), full
 
     def apply(self, world: World, begun: tuple[Portion | Spill, float], share: float) -> None:
-        """The jug tips and empties; a refilled one stands there when it runs dry."""
+        """The jug tips and empties."""
         grown, full = begun
         grown.size = share if self.beside else 0.5 * share
         world.jugs[self.what] = max(0.0, full - 0.5 * share)

@@ -65,7 +65,3 @@ class Script:
     def beats(self) -> int:
         """Length, if the hands are free whenever they are needed."""
         return sum(phase.beats for phase in self.phases)
-
-    def beats_before(self, index: int) -> int:
-        """Beats from the start to the start of a phase."""
-        return sum(phase.beats for phase in self.phases[:index])

@@ -3,15 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from livemamba.errors import InputError
 from livemamba.simkitchen.menu import Dish
-from livemamba.timeline import MISTAKE_CATEGORIES, MistakeCategory
+from livemamba.timeline import MISTAKE_CATEGORIES
 
 # Paper Table 6, Main Set, training split: mistakes of each category in 2,913 instructions.
 _REAL_INSTRUCTIONS = 2913
-_REAL_MISTAKES: Mapping[MistakeCategory, int] = {
+_REAL_MISTAKES: Mapping[str, int] = {
     "preparation": 198,
     "technique": 224,
     "measurement": 159,
@@ -20,7 +20,11 @@ _REAL_MISTAKES: Mapping[MistakeCategory, int] = {
 }
 
 
-def real_mistake_rates() -> dict[MistakeCategory, float]:
+OTHER_RATES = ("skip", "order", "alternative", "together", "normal")
+"""The rates beside those of the mistake categories."""
+
+
+def real_mistake_rates() -> dict[str, float]:
     """Share of the real set's steps with a mistake of each category."""
     return {category: count / _REAL_INSTRUCTIONS for category, count in _REAL_MISTAKES.items()}
 
@@ -39,7 +43,7 @@ class Rates:
             others take all mistakes, omissions and order errors on them.
     """
 
-    mistakes: Mapping[MistakeCategory, float] = field(default_factory=real_mistake_rates)
+    mistakes: Mapping[str, float] = field(default_factory=real_mistake_rates)
     skip: float = 171 / 3158
     order: float = 237 / 3158
     alternative: float = 0.1
@@ -50,23 +54,34 @@ class Rates:
         unknown = set(self.mistakes) - set(MISTAKE_CATEGORIES)
         if unknown:
             raise InputError(f"mistake category {sorted(unknown)[0]!r} is not one of {', '.join(MISTAKE_CATEGORIES)}")
-        named = {"skip": self.skip, "order": self.order, "alternative": self.alternative, "together": self.together}
+        named = {name: getattr(self, name) for name in OTHER_RATES}
         if not 0 <= self.normal < 1:
             raise InputError(f"rate normal is {self.normal}; it is a share of the episodes, below 1")
         for name, rate in (*self.mistakes.items(), *named.items()):
             if not (math.isfinite(rate) and 0 <= rate <= 1):
                 raise InputError(f"rate {name} is {rate}; rates are shares of the steps, 0 to 1")
 
+    def with_rate(self, name: str, share: float) -> "Rates":
+        """With one of the rates changed.
+
+        Args:
+            name: a mistake category or one of `OTHER_RATES`.
+            share: of the steps.
+
+        Raises:
+            InputError: if there is no such rate, or the share is out of range.
+        """
+        if name in MISTAKE_CATEGORIES:
+            return replace(self, mistakes={**self.mistakes, name: share})
+        if name not in OTHER_RATES:
+            raise InputError(f"rate {name!r} is not one of {', '.join((*MISTAKE_CATEGORIES, *OTHER_RATES))}")
+        others = {other: getattr(self, other) for other in OTHER_RATES}
+        return Rates(mistakes=self.mistakes, **{**others, name: share})
+
     def scaled(self, factor: float) -> "Rates":
         """With all mistakes, omissions and order errors more or less frequent by a factor."""
-        return Rates(
-            mistakes={category: rate * factor for category, rate in self.mistakes.items()},
-            skip=self.skip * factor,
-            order=self.order * factor,
-            alternative=self.alternative,
-            together=self.together,
-            normal=self.normal,
-        )
+        mistakes = {category: rate * factor for category, rate in self.mistakes.items()}
+        return replace(self, mistakes=mistakes, skip=self.skip * factor, order=self.order * factor)
 
 
 NO_MISTAKES = Rates(mistakes={}, skip=0.0, order=0.0)
@@ -87,7 +102,7 @@ class Odds:
         normal: for an episode to go all right, whatever the others are.
     """
 
-    mistakes: Mapping[MistakeCategory, float]
+    mistakes: Mapping[str, float]
     normal: float
     skip: float
     early: float
@@ -104,7 +119,7 @@ def odds(rates: Rates, dishes: Sequence[Dish]) -> Odds:
     wild = 1 - rates.normal
     total = sum(len(dish.steps) for dish in dishes)
     possible = [{mistake.category for mistake in dish.mistakes(step.id)} for dish in dishes for step in dish.steps]
-    able = Counter(category for categories in possible for category in categories)
+    able: Counter[str] = Counter(category for categories in possible for category in categories)
     mistakes = {
         category: _probability(category, rate / wild, total, able[category])
         for category, rate in rates.mistakes.items()

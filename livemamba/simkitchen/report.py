@@ -14,7 +14,7 @@ def corpus_report(played: Sequence[tuple[Planned, Episode]], settings: CorpusSet
     num_skipped = sum(len(planned.plan.skipped) for planned, _ in played)
     seconds = [step.end_s - step.start_s for step in steps]
     sizes = Counter(planned.split for planned, _ in played)
-    found = Counter(step.performance.mistake.category for step in steps if step.performance.mistake)
+    found: Counter[str] = Counter(step.performance.mistake.category for step in steps if step.performance.mistake)
     early = sum(bool(step.performance.order_text) for step in steps)
     lines = [
         "SimKitchen: simulated; nothing shown on it is a result on people.",

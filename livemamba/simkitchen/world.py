@@ -15,7 +15,6 @@ from livemamba.simkitchen.kitchens import Kitchen, Point
 from livemamba.simkitchen.phases import Motion, Phase, Script
 
 BEATS_PER_S = 600
-BEATS_PER_TICK = BEATS_PER_S // 2
 
 _REACH_BEATS = 270  # a hand is at its place after this, however long the phase
 Rect = tuple[float, float, float, float]

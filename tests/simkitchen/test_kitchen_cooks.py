@@ -12,7 +12,7 @@ from livemamba.simkitchen.episodes import play
 from livemamba.simkitchen.menu import all_dishes, load_dish, seen_dishes
 from livemamba.simkitchen.rates import NO_MISTAKES, Rates, odds, real_mistake_rates
 
-MANY = 1500
+MANY = 1000
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_some_steps_are_done_together_and_end_within():
     dishes = seen_dishes()
     chances = odds(Rates(), dishes)
     together = 0
-    for number in range(400):
+    for number in range(250):
         plan = plan_episode(dishes[number % len(dishes)], 1, (4, number), chances, 3.5)
         if not any(one.during for one in plan.performances):
             continue

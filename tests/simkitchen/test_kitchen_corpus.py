@@ -161,6 +161,10 @@ def test_videos_last_as_long_as_their_annotations_say(tmp_path):
         (["--mistakes", "nan"], "--mistakes is nan"),
         (["--mistakes", "20"], "rate preparation"),
         (["--mistakes", "4"], "steps allow it"),
+        (["--rate", "skip=-0.1"], "rate skip is -0.1"),
+        (["--rate", "timing=-1"], "rate timing is -1"),
+        (["--rate", "skip"], "NAME=SHARE"),
+        (["--rate", "burn=0.1"], "burn"),
         (["--size", "113"], "picture size 113"),
         (["--fps", "7"], "frame rate 7"),
         (["--time-factor", "0"], "time factor 0"),
@@ -184,10 +188,21 @@ def test_a_folder_that_is_there_is_kept(tmp_path, capsys):
 
 
 def test_the_command_reports_what_it_wrote(tmp_path, capsys):
-    assert main(["simulate", "--out", str(tmp_path / "c"), "--no-video", "--episodes", "20"]) == 0
+    command = ["simulate", "--out", str(tmp_path / "c"), "--no-video", "--episodes", "8"]
+    assert main([*command, "--mistakes", "0"]) == 0
     said = capsys.readouterr().out
-    assert "20 episodes" in said and "technique" in said
-    assert main(["simulate", "--out", str(tmp_path / "c"), "--no-video", "--episodes", "20", "--overwrite"]) == 0
+    assert "8 episodes" in said and "time-scale gate" in said
+    assert not any(one["is_error"] for one in read(tmp_path / "c", LISTED))
+    rates = ["--rate", "technique=0.3", "--rate", "normal=0"]
+    assert main([*command, "--mistakes", "0", *rates, "--split", "train", "--overwrite"]) == 0
+    assert "not measured" in capsys.readouterr().out
+    tags = {
+        error["tag"]
+        for one in read(tmp_path / "c", LISTED)
+        for step in one["step_annotations"]
+        for error in step.get("errors", ())
+    }
+    assert tags == {"Technique Error"}
 
 
 def test_a_broken_run_leaves_nothing(tmp_path):

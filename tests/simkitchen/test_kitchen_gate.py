@@ -47,8 +47,9 @@ def test_a_blind_timer_fails_with_the_scaled_window_only(corpus):
     assert score["timer", "turn_based", 30.0].ic_acc > 75, "the reason for scaling the window"
 
 
-def test_a_kitchen_at_real_speed_needs_no_scaling(corpus):
-    assert len(time_scale_gate(corpus[0], 1.0).scores) == 4  # one window, two systems, two protocols
+def test_a_kitchen_at_real_speed_needs_no_scaling(tmp_path):
+    write_corpus(tmp_path / "c", CorpusSettings(episodes=4, time_factor=1.0), video=False)
+    assert len(time_scale_gate(tmp_path / "c", 1.0).scores) == 4  # one window, two systems, two protocols
 
 
 def test_a_corpus_without_a_test_split_is_refused(tmp_path):
