@@ -27,6 +27,7 @@ class Phase:
         name: reach, take, tip...
         least_s: seconds that it takes at least.
         weight: its share of the time beyond that, among the script's phases.
+        slack: its share of the time that is left over once the hands would move too slowly.
         right, left: spots that the hands go to; empty to stay.
         motion: of the right hand, once it is there.
         hands: whether it keeps the hands busy; if not, another script can run beside it.
@@ -38,6 +39,7 @@ class Phase:
     name: str
     least_s: float = 0.0
     weight: float = 0.0
+    slack: float = 0.0
     right: str = ""
     left: str = ""
     motion: Motion = "move"

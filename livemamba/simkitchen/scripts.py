@@ -16,6 +16,8 @@ from livemamba.simkitchen.phases import Phase, Script
 from livemamba.simkitchen.world import BEATS_PER_S, World
 
 _GRAIN = BEATS_PER_S // 10  # phases last whole tenths of a second
+_SLOWEST_S = 3.0  # what takes longer is not moved more slowly: the cook hesitates
+_HESITATE = Phase(name="hesitate", slack=1.0, motion="hold")
 Phases = Iterator[Phase]
 
 
@@ -39,14 +41,13 @@ def make_script(
         pause: (where, seconds): an idle moment before one phase, chosen by a share of the phases.
     """
     right = list(_phases(world, asked, ""))
-    spare_s = max(0.0, duration_s - sum(phase.least_s for phase in right) - (pause[1] if pause else 0.0))
-    per_weight_s = spare_s / sum(phase.weight for phase in right)
+    speed = _speed(right, duration_s - (pause[1] if pause else 0.0))
     right = _paused(right, pause, right)
     if mistake is None:
-        return Script(name=name, phases=_timed(right, per_weight_s))
+        return Script(name=name, phases=_timed(right, *speed))
     wrong = _paused(list(_phases(world, mistake.done, mistake.flaw)), pause, right)
     differing = next(index for index, (one, other) in enumerate(zip_longest(wrong, right)) if one != other)
-    return Script(name=name, phases=_timed(wrong, per_weight_s), evidence_index=differing)
+    return Script(name=name, phases=_timed(wrong, *speed), evidence_index=differing)
 
 
 def idle_script(seconds: float) -> Script:
@@ -57,11 +58,20 @@ def idle_script(seconds: float) -> Script:
     return Script(name="idle", phases=(rest, replace(rest, name="stay", beats=beats - away)))
 
 
-def _timed(phases: list[Phase], per_weight_s: float) -> tuple[Phase, ...]:
-    return tuple(
-        replace(phase, beats=round((phase.least_s + phase.weight * per_weight_s) * BEATS_PER_S / _GRAIN) * _GRAIN)
-        for phase in phases
-    )
+def _speed(phases: list[Phase], duration_s: float) -> tuple[float, float]:
+    """Seconds for a weight of 1 and for a slack of 1, such that the phases last as long as asked."""
+    spare_s = max(0.0, duration_s - sum(phase.least_s for phase in phases))
+    weight, slack = (sum(getattr(phase, name) for phase in phases) for name in ("weight", "slack"))
+    per_weight_s = min(spare_s / weight, _SLOWEST_S) if slack else spare_s / weight
+    return per_weight_s, (spare_s - per_weight_s * weight) / slack if slack else 0.0
+
+
+def _timed(phases: list[Phase], per_weight_s: float, per_slack_s: float) -> tuple[Phase, ...]:
+    def beats(phase: Phase) -> int:
+        seconds = phase.least_s + phase.weight * per_weight_s + phase.slack * per_slack_s
+        return round(seconds * BEATS_PER_S / _GRAIN) * _GRAIN
+
+    return tuple(replace(phase, beats=beats(phase)) for phase in phases)
 
 
 def _paused(phases: list[Phase], pause: tuple[float, float] | None, right: list[Phase]) -> list[Phase]:
@@ -120,8 +130,9 @@ def _add(act: Act, flaw: Flaw) -> Phases:
     yield from _fetched(spoon)
     for number in range(1, act.count + 1):
         beside = flaw == "spill" and number == act.count
+        yield _HESITATE
         yield Phase(name="to_jar", least_s=0.3, weight=0.2, right=act.what)
-        yield Phase(name="scoop", least_s=0.3, weight=0.3, effects=(do.Scoop(act.what),), motion="hold")
+        yield Phase(name="scoop", least_s=0.3, weight=0.3, effects=(do.Scoop(act.what),), motion="hold", marked=True)
         yield Phase(name="carry", least_s=0.3, weight=0.3, right=_over(act.to, beside), left=f"hold:{act.to}")
         tip = do.Tip(act.what, act.to, spoon, beside)
         yield Phase(name="tip", least_s=0.4, weight=0.5, effects=(tip,), motion="hold", marked=True)
@@ -129,6 +140,7 @@ def _add(act: Act, flaw: Flaw) -> Phases:
 
 
 def _pour(act: Act, flaw: Flaw) -> Phases:
+    yield _HESITATE
     yield from _fetched(act.what)
     halves = 2 if act.share == "all" else 1
     for number in range(1, halves + 1):
@@ -203,6 +215,7 @@ def _heat(act: Act, flaw: Flaw) -> Phases:
 
 
 def _cover(act: Act, flaw: Flaw) -> Phases:
+    yield _HESITATE
     yield from _fetched(act.tool)
     yield Phase(name="carry", least_s=0.5, weight=0.6, right=act.to)
     covering = do.Cover(act.to, act.tool, flaw == "askew")
@@ -228,6 +241,7 @@ def _place(world: World, act: Act, flaw: Flaw) -> Phases:
     on_board = world.items[act.what].where == "board"
     for number in range(1, act.count + 1):
         source = "board" if on_board and number == 1 else act.what
+        yield _HESITATE
         yield Phase(name="reach", least_s=0.4, weight=0.2, right=source)
         yield Phase(name="take", effects=(do.Take(act.what),), marked=True)
         beside = flaw == "drop" and number == act.count
@@ -239,6 +253,7 @@ def _place(world: World, act: Act, flaw: Flaw) -> Phases:
 
 def _serve(act: Act, flaw: Flaw) -> Phases:
     for left in (0.5, 0.0):
+        yield _HESITATE
         yield Phase(name="reach", least_s=0.4, weight=0.3, right=act.what)
         yield Phase(name="lift", least_s=0.3, weight=0.2, effects=(do.Lift(act.what, left),), motion="hold")
         beside = flaw == "drop" and left == 0.0
