@@ -1,4 +1,4 @@
-"""The command line: `livemamba coach | init | inspect | build`.
+"""The command line: `livemamba coach | init | inspect | build | simulate`.
 
 What a user can cause is printed as one line, without a traceback, and the exit status isn't 0.
 """
@@ -56,9 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"livemamba {livemamba.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Each command's own file says what it takes; the heavy imports wait until it runs.
-    from livemamba.commands import build, coach, init, inspect
+    from livemamba.commands import build, coach, init, inspect, simulate
 
-    for command in (coach, init, inspect, build):
+    for command in (coach, init, inspect, build, simulate):
         command.add_parser(commands)
     return parser
 

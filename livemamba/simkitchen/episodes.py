@@ -1,0 +1,170 @@
+"""Episodes: a cook let loose in a kitchen, what happened when, and the pictures of it. No torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from livemamba.errors import InputError
+from livemamba.simkitchen.acts import instruction_text
+from livemamba.simkitchen.cooks import Cook, EpisodePlan, Performance, PlannedCook
+from livemamba.simkitchen.drawing import Pixels
+from livemamba.simkitchen.renderer import Renderer
+from livemamba.simkitchen.world import BEATS_PER_S, World, make_world
+
+
+class Session:
+    """A world and its cook, moved on together. The state at a moment doesn't depend on the steps to it."""
+
+    def __init__(self, plan: EpisodePlan, cook: Cook | None = None) -> None:
+        """Set up.
+
+        Args:
+            plan: dish and kitchen, and what is done unless another cook is given.
+            cook: who acts.
+        """
+        self.world: World = make_world(plan.dish.kitchen(plan.kitchen_number), dirty=plan.dish.washed)
+        self.cook: Cook = cook or PlannedCook(plan)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the cook is done and nothing is under way."""
+        return self.cook.done and not self.world.running
+
+    def advance_to(self, beat: int) -> None:
+        """Move on to a beat; stops earlier only when the episode is finished."""
+        while True:
+            while self.world.hands_free and (script := self.cook.act(self.world)) is not None:
+                self.world.start(script)
+            event, left = self.world.beats_to_event(), beat - self.world.beat
+            if left <= 0 or event is None:
+                return
+            self.world.advance(min(left, event))
+
+    def advance_to_end(self) -> None:
+        """Move on until the episode is finished."""
+        while not self.finished:
+            self.advance_to(self.world.beat + 60 * BEATS_PER_S)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRecord:
+    """When a step was done.
+
+    Attributes:
+        performance: what was meant.
+        start_s, end_s: of the step.
+        evidence_s: first moment at which the picture differs from that of the twin without the mistake; None
+            without a mistake.
+        seen_s: moment by which one can see what went wrong.
+    """
+
+    performance: Performance
+    start_s: float
+    end_s: float
+    evidence_s: float | None = None
+    seen_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """An episode that has been played, without its pictures.
+
+    Attributes:
+        plan: what it follows from.
+        steps: what was done, by start.
+        duration_s: of the whole video.
+    """
+
+    plan: EpisodePlan
+    steps: tuple[StepRecord, ...]
+    duration_s: float
+
+    def details(self) -> dict[str, Any]:
+        """Everything that CaptainCook4D's files don't hold, JSON-ready."""
+        return {
+            "key": list(self.plan.key),
+            "activity": self.plan.dish.name,
+            "kitchen": self.plan.kitchen_number,
+            "duration_s": self.duration_s,
+            "skipped": [self.plan.dish[node].step_id for node in self.plan.skipped],
+            "steps": [self._step_details(step) for step in self.steps],
+        }
+
+    def _step_details(self, step: StepRecord) -> dict[str, Any]:
+        one, asked = step.performance, self.plan.dish[step.performance.node]
+        details: dict[str, Any] = {
+            "node": one.node,
+            "step_id": asked.step_id,
+            "start_s": step.start_s,
+            "end_s": step.end_s,
+            "asked": instruction_text(asked.act),
+        }
+        if one.during:
+            details["during"] = one.during
+        if one.order_text:
+            details["order"] = one.order_text
+        if one.mistake:
+            details["mistake"] = {
+                "category": one.mistake.category,
+                "kind": one.mistake.name,
+                "text": one.mistake_text,
+                "done": instruction_text(one.mistake.done),
+                "evidence_s": step.evidence_s,
+                "seen_s": step.seen_s,
+            }
+        return details
+
+
+def play(plan: EpisodePlan) -> Episode:
+    """Play an episode without drawing it; takes some milliseconds."""
+    session = Session(plan)
+    session.advance_to_end()
+    return Episode(plan=plan, steps=_records(session.world, plan), duration_s=session.world.time_s)
+
+
+def _records(world: World, plan: EpisodePlan) -> tuple[StepRecord, ...]:
+    logs: dict[str, list[tuple[float, str]]] = {}
+    for beat, script, what in world.log:
+        logs.setdefault(script.name, []).append((beat / BEATS_PER_S, what))
+    return tuple(_record(performance, logs[performance.node]) for performance in plan.performances)
+
+
+def _record(performance: Performance, log: list[tuple[float, str]]) -> StepRecord:
+    places = [place for place, (_, what) in enumerate(log) if what == "evidence"]
+    start_s, end_s = log[0][0], log[-1][0]
+    if not places:
+        return StepRecord(performance=performance, start_s=start_s, end_s=end_s)
+    place = places[0]
+    return StepRecord(
+        performance=performance, start_s=start_s, end_s=end_s, evidence_s=log[place][0], seen_s=log[place + 1][0]
+    )
+
+
+def check_rate(fps: int) -> None:
+    """Refuse frame rates that don't fall on whole beats.
+
+    Raises:
+        InputError: naming what can be had.
+    """
+    if fps < 2 or fps > 60 or BEATS_PER_S % fps:
+        rates = ", ".join(str(rate) for rate in range(2, 61) if BEATS_PER_S % rate == 0)
+        raise InputError(f"frame rate {fps}; give one of {rates}")
+
+
+def frames(plan: EpisodePlan, *, size: int, fps: int) -> Iterator[tuple[float, Pixels]]:
+    """The episode's pictures: seconds, and (size, size, 3) uint8 RGB.
+
+    Raises:
+        InputError: if size or rate are out of range.
+    """
+    check_rate(fps)
+    session = Session(plan)
+    renderer = Renderer(session.world.kitchen, size)
+    number = 0
+    while True:
+        beat = number * (BEATS_PER_S // fps)
+        session.advance_to(beat)
+        if session.world.beat < beat or session.finished:
+            return
+        yield session.world.time_s, renderer.draw(session.world)
+        number += 1
