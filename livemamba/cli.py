@@ -5,8 +5,12 @@ What a user can cause is printed as one line, without a traceback, and the exit 
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import livemamba
 from livemamba.errors import UserError
@@ -19,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        status: int = arguments.run(arguments)
+        with _terminated_like_ctrl_c():
+            status: int = arguments.run(arguments)
         sys.stdout.flush()
     except UserError as error:
         return _failed(str(error))
@@ -33,6 +38,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("livemamba: stopped, nothing was written", file=sys.stderr)
         return STOPPED
     return status
+
+
+@contextmanager
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    """A polite kill, as service managers and containers send it, cleans up what is half-written too."""
+
+    def on_terminate(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # where signals can't be handled
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, on_terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _failed(message: str) -> int:
