@@ -5,8 +5,12 @@ What a user can cause is printed as one line, without a traceback, and the exit 
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import livemamba
 from livemamba.errors import UserError
@@ -28,7 +32,8 @@ def run_safely(run: Callable[[], int]) -> int:
         run: the whole command; returns its exit status. What it writes should appear whole or not at all.
     """
     try:
-        status = run()
+        with _terminated_like_ctrl_c():
+            status = run()
         sys.stdout.flush()
     except UserError as error:
         return _failed(str(error))
@@ -42,6 +47,23 @@ def run_safely(run: Callable[[], int]) -> int:
         print("livemamba: stopped, nothing was written", file=sys.stderr)
         return STOPPED
     return status
+
+
+@contextmanager
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    """A polite kill, as service managers and containers send it, cleans up what is half-written too."""
+
+    def on_terminate(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # where signals can't be handled
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, on_terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _failed(message: str) -> int:

@@ -371,3 +371,14 @@ def test_ctrl_c_while_the_video_is_written_keeps_the_messages(run, recipe, tmp_p
     assert "the run is kept without it" in said
     assert _files(out) == ["messages.jsonl", "predictions.json", "run.json"]
     assert json.loads((out / "run.json").read_text())["stopped"] is True
+
+
+@pytest.mark.parametrize("while_what", ["watching", "writing the video"])
+def test_a_polite_kill_leaves_nothing_half_written(recipe, tmp_path, while_what):
+    process = _start(recipe, tmp_path / "out", 0.2 if while_what == "watching" else 0)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert _files(tmp_path) in (["egg.yaml", "out"], ["egg.yaml"])
+    assert not (tmp_path / "out").exists() or (tmp_path / "out" / "run.json").is_file()
