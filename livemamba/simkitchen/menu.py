@@ -117,16 +117,16 @@ class Dish:
 
 # How long kinds of steps take beside each other, in standard deviations of the logarithm over all steps.
 _TYPICAL = {
-    "place": -0.8,
-    "cover": -0.9,
-    "pour": -0.35,
+    "place": -0.5,
+    "cover": -0.56,
+    "pour": -0.22,
     "add": 0.0,
-    "stir": 0.1,
-    "wash": 0.1,
-    "serve": -0.2,
-    "cut": 0.6,
-    "wait": 0.85,
-    "heat": 1.05,
+    "stir": 0.06,
+    "wash": 0.06,
+    "serve": -0.12,
+    "cut": 0.37,
+    "wait": 0.53,
+    "heat": 0.65,
 }
 
 
@@ -161,7 +161,7 @@ def load_dish(path: str | Path) -> Dish:
 
 def _step(raw: dict[str, Any], activity_id: int, number: int) -> DishStep:
     act = Act(**raw["act"])
-    offset = float(np.random.default_rng((0xD15, activity_id, number)).normal(0, 0.4))
+    offset = float(np.random.default_rng((0xD15, activity_id, number)).normal(0, 0.25))
     return DishStep(
         id=raw["id"],
         act=act,
