@@ -10,10 +10,11 @@ INSTALLED_DEV = $(VENV)/.installed-dev
 
 .PHONY: demo test lint clean
 
-# What exists so far: the drawn test card, coached by a timer and then by a small untrained LiveMamba.
+# What exists so far: a simulated cook, coached by a timer that sees nothing; then a small untrained LiveMamba.
 demo: $(INSTALLED)
-	$(BIN)/livemamba coach --watcher timer --set default_s=4 --recipe configs/recipes/pancake.yaml \
-		--source testcard:18 --out $(DEMO)/timer --overwrite
+	$(BIN)/livemamba simulate --out $(DEMO)/kitchen --episodes 1 --split test --seed 7 --size 224 --overwrite
+	$(BIN)/livemamba coach --watcher timer --set default_s=14 --recipe $(DEMO)/kitchen/task_graphs/sweetbatter.json \
+		--source $(DEMO)/kitchen/videos/1_1.mp4 --out $(DEMO)/timer --overwrite
 	$(BIN)/livemamba init --config configs/model/tiny.yaml --train-tokenizer README.md configs/recipes/pancake.yaml \
 		--out $(DEMO)/checkpoint --overwrite
 	$(BIN)/livemamba coach --checkpoint $(DEMO)/checkpoint --recipe configs/recipes/pancake.yaml \

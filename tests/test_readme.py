@@ -45,9 +45,16 @@ def _run(clone, script, *, interpreter=("bash", "-euo", "pipefail", "-c")):
 
 def test_its_commands_run_as_they_stand_there(clone):
     small = [block for block in _blocks("bash") if "LIVEMAMBA_TEST_DATA" not in block]
-    assert len(small) == 3
-    for block in small:
-        _run(clone, block)
+    assert len(small) == 4
+    printed = "".join(_run(clone, block).stdout for block in small)
+    gate = [
+        line.split() for line in printed.splitlines() if "+-4.3 s" in line and line.split()[0] in ("timer", "chatty")
+    ]
+    quoted = re.search(
+        r"IC-Acc of ([\d.]+) streaming and ([\d.]+) turn-based .*?F1 of (\S+) and (\S+) ", README, re.DOTALL
+    )
+    assert [row[4] for row in gate if row[0] == "timer"] == list(quoted.groups()[:2])
+    assert [float(row[5]) for row in gate if row[0] == "chatty"] == [float(value) for value in quoted.groups()[2:]]
     runs = clone / "runs"
     assert json.loads((runs / "timer" / "run.json").read_text())["run"]["finished"]
     assert sorted(path.name for path in (runs / "timer").iterdir()) == [
@@ -56,6 +63,7 @@ def test_its_commands_run_as_they_stand_there(clone):
         "predictions.json",
         "run.json",
     ]
+    assert json.loads((runs / "kitchen_timer" / "run.json").read_text())["run"]["finished"]
     (python,) = _blocks("python")
     assert len([line for line in python.splitlines() if line.strip()]) <= 10
     said = _run(clone, python, interpreter=(sys.executable, "-c"))
@@ -114,7 +122,8 @@ def test_make_knows_the_targets_it_names():
     for target in re.findall(r"^make (\w+)", README, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
     # The demo in the Makefile and the commands in the README are the same ones.
-    assert "configs/recipes/pancake.yaml" in makefile and "testcard:18" in makefile
+    for shared in ("configs/recipes/pancake.yaml", "testcard:18", "--episodes 1 --split test --seed 7 --size 224"):
+        assert shared in makefile and shared in README
 
 
 def test_only_the_package_is_installed():
