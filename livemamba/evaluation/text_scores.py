@@ -136,7 +136,7 @@ def make_bert_scorer(model: str | None = None, layers: int | None = None) -> Ber
     if model is None:
         if layers is not None:
             raise InputError(f"--bert_layers {layers} is for a --bert_model of your own; {DEFAULT_BERT} has its own")
-        from livemamba.model.weights import resolve_folder
+        from livemamba.hub import resolve_folder
 
         return BertScorer(
             name=DEFAULT_BERT, folder=resolve_folder(_DEFAULT_BERT_ON_HUB), layers=_DEFAULT_BERT_LAYERS, rescaled=True

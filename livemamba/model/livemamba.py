@@ -24,6 +24,7 @@ from livemamba.config import DecodingConfig, LiveMambaConfig, config_from_dict, 
 from livemamba.dialogue.tokens import TOKENIZER_FILE, Tokens
 from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_folder
+from livemamba.hub import resolve_folder
 from livemamba.json_files import read_json
 from livemamba.model.mamba import MambaBackbone
 from livemamba.model.pruning import prune_tokens
@@ -35,7 +36,6 @@ from livemamba.model.weights import (
     load_mamba_weights,
     load_strictly,
     read_safetensors,
-    resolve_folder,
     write_safetensors,
 )
 

@@ -1,16 +1,12 @@
 """The one door for weights: safetensors only, by exact name and shape, or a refusal that lists the differences."""
 
-import contextlib
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import torch
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -18,59 +14,16 @@ from torch import Tensor, nn
 from livemamba.config import MambaConfig
 from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_file
+from livemamba.hub import first_line
 from livemamba.json_files import read_json
 from livemamba.model.mamba import MambaBackbone
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 
-_FETCHED = ["*.safetensors", "*.json", "tokenizer.model", "vocab.txt", "merges.txt"]
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _SHOWN = 8
 _NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
-
-# What the HTTP library behind huggingface_hub raises while a file comes in; which library differs by release.
-_HTTP_ERROR: type[BaseException] = HfHubHTTPError.__mro__[1]
-
-
-def resolve_folder(name_or_path: str | Path, *, revision: str | None = None) -> Path:
-    """The folder that a name stands for; only a hub id that is no local folder makes a connection.
-
-    Args:
-        name_or_path: a folder, or the hub's "organisation/name", of which safetensors, JSON and tokenizer files
-            are fetched. What looks like a path (starts with . / or ~, ends in a slash, has several) is never
-            taken for a hub id.
-        revision: branch, tag or commit on the hub.
-
-    Raises:
-        MissingError: if there is no such folder and the hub, if asked, does not give one.
-        InputError: if it is a file, or a local folder for which a revision is asked.
-    """
-    name, path = str(name_or_path), Path(name_or_path)
-    with contextlib.suppress(RuntimeError):  # "~name" of no user: then it is a folder that does not exist
-        path = path.expanduser()
-    if name and path.is_dir():
-        if revision:
-            raise InputError(f"{name} is a folder here, and revision {revision} is a thing of the hub; leave it out")
-        return path
-    if path.is_file():
-        raise InputError(f"{name} is a file; give the folder that holds the model")
-    if isinstance(name_or_path, Path) or name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
-        raise MissingError(f"folder {name!r} does not exist; give a folder, or organisation/name for the hub")
-    try:
-        return Path(huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
-    except (OSError, _HTTP_ERROR, HFValidationError) as error:
-        at = f" at revision {revision}" if revision else ""
-        raise MissingError(
-            f"no folder {name} here, and the hub gives no {name}{at}: {_first_line(error)}; check the name, or "
-            "download it and give the folder"
-        ) from None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
 def read_safetensors(path: str | Path) -> dict[str, Tensor]:
@@ -101,7 +54,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise InputError(f"{path} is damaged or no safetensors file ({_first_line(error)}); copy it again") from None
+        raise InputError(f"{path} is damaged or no safetensors file ({first_line(error)}); copy it again") from None
 
 
 def _read_shards(folder: Path) -> dict[str, Tensor]:
@@ -255,7 +208,7 @@ def write_safetensors(
         try:
             save_file(stored, partial, metadata={"format": "pt", **(metadata or {})})
         except SafetensorError as error:
-            raise InputError(f"{path} can't be written ({_first_line(error)}); check space and permissions") from None
+            raise InputError(f"{path} can't be written ({first_line(error)}); check space and permissions") from None
         partial.chmod(mode)  # safetensors makes files that only their owner can read
 
 

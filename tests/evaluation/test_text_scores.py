@@ -73,7 +73,7 @@ def test_a_default_model_that_cannot_be_had_is_named_and_not_silent(monkeypatch)
     def offline(name):
         raise MissingError(f"no folder {name} here, and the hub gives no {name}: offline")
 
-    monkeypatch.setattr("livemamba.model.weights.resolve_folder", offline)
+    monkeypatch.setattr("livemamba.hub.resolve_folder", offline)
     scores = text_scores([("Stir", "Stir")], BertChoice())
     assert scores.rouge_l == 1
     assert scores.bert_score is None
@@ -111,7 +111,7 @@ def test_the_layer_makes_a_difference(encoder):
 
 
 def test_the_default_model_is_rescaled_by_the_packages_own_baseline(encoder, monkeypatch):
-    monkeypatch.setattr("livemamba.model.weights.resolve_folder", lambda name: encoder)
+    monkeypatch.setattr("livemamba.hub.resolve_folder", lambda name: encoder)
     monkeypatch.setattr(module, "_DEFAULT_BERT_LAYERS", 6)
     pair = [("You chopped the onion.", "The train to Paris is late.")]
     raw = make_bert_scorer(str(encoder), 6).scores(pair)[0]

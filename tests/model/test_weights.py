@@ -13,13 +13,13 @@ from torch import nn
 
 from livemamba.config import MambaConfig
 from livemamba.errors import InputError, MissingError
+from livemamba.hub import resolve_folder
 from livemamba.model import weights
 from livemamba.model.mamba import MambaBackbone
 from livemamba.model.weights import (
     load_mamba_weights,
     load_strictly,
     read_safetensors,
-    resolve_folder,
     write_safetensors,
 )
 
