@@ -79,7 +79,7 @@ def fits(*tensors: Tensor | None) -> bool:
 
     A traced or compiled model must see torch's operations, and so must subclasses of a tensor.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+    if torch.compiler.is_compiling() or torch._C._is_tracing():
         return False
     return all(
         tensor is None
@@ -217,7 +217,8 @@ class _Scan(torch.autograd.Function):
         for name in ("grad_A", "grad_D", "grad_B", "grad_C"):
             grads[name] = grads[name].sum(0)
         order = ("grad_x", "grad_dt", "grad_A", "grad_B", "grad_C", "grad_D", "grad_z", "grad_initial")
-        return (*(grads[name] for name in order), None, None)
+        wanted = zip(order, ctx.needs_input_grad, strict=False)  # autograd refuses one for an input that was None
+        return (*(grads[name] if needed else None for name, needed in wanted), None, None)
 
 
 def _conv_inputs(
