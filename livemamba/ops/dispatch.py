@@ -8,14 +8,17 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from livemamba.errors import InputError
-from livemamba.ops import conv, scan
+from livemamba.errors import InputError, MissingError
+from livemamba.ops import compiled, conv, native, scan
 
 logger = logging.getLogger("livemamba.ops")
+
+_REMEDY = "reinstall livemamba where there is a C compiler"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +49,38 @@ FORMS: dict[str, Form] = {
     ),
 }
 
+
+def compiled_form(kernels: native.Kernels, instruction_set: str | None = None) -> Form:
+    """The form that these kernels make, with their fastest instruction set if none is named."""
+    ops = compiled.Compiled(kernels=kernels, instruction_set=instruction_set or kernels.instruction_sets[-1])
+    return Form(scan=ops.selective_scan, conv=ops.causal_conv, description=ops.describe())
+
+
+def _add_compiled(folder: Path) -> str | None:
+    """Add the compiled form if its kernels are in `folder`; else say why not."""
+    try:
+        FORMS["compiled"] = compiled_form(native.find(folder))
+    except native.UnusableError as error:
+        return str(error)
+    return None
+
+
+_why_not_compiled = _add_compiled(Path(__file__).parent)
 _setting = "auto"
 
 
 def set_form(name: str) -> None:
     """Choose the form for this process: "auto" (the fastest there is) or a name in `FORMS`.
 
+    "compiled", there only if its kernels were built, is for float32 on a CPU; anything else runs as "torch" then.
+
     Raises:
         InputError: for another name.
+        MissingError: if "compiled" is not there.
     """
     global _setting
+    if name == "compiled" and name not in FORMS:
+        raise MissingError(f"{_why_not_compiled}; {_REMEDY}")
     if name != "auto" and name not in FORMS:
         raise InputError(f"unknown form {name!r} of the scan; choose one of auto, {', '.join(FORMS)}")
     _setting = name
@@ -73,8 +98,10 @@ def use_form(name: str) -> Iterator[None]:
 
 
 def current_form() -> str:
-    """The name in `FORMS` of the form that runs now."""
-    return "torch" if _setting == "auto" else _setting
+    """The name in `FORMS` of the form that runs now, for float32 on a CPU."""
+    if _setting == "auto":
+        return "compiled" if "compiled" in FORMS else "torch"
+    return _setting
 
 
 @functools.cache
@@ -82,8 +109,18 @@ def _announce(name: str) -> None:
     logger.info("selective scan and causal convolution run as %r: %s", name, FORMS[name].description)
 
 
-def _picked() -> Form:
+@functools.cache
+def _announce_slow() -> None:
+    logger.warning("selective scan and causal convolution are slow here: %s; %s", _why_not_compiled, _REMEDY)
+
+
+def _picked(*tensors: Tensor | None) -> Form:
+    """The form for an operation on these."""
     name = current_form()
+    if name == "compiled" and not compiled.fits(*tensors):
+        name = "torch"
+    elif _setting == "auto" and "compiled" not in FORMS and compiled.fits(*tensors):
+        _announce_slow()
     _announce(name)
     return FORMS[name]
 
@@ -137,7 +174,8 @@ def selective_scan(
     }
     _require("selective_scan", x, expected, state="initial_state")
     _require_flags("selective_scan", x, reset)
-    return _picked().scan(x, dt, A, B, C, D, z=z, initial_state=initial_state, reset=reset)
+    form = _picked(x, dt, A, B, C, D, z, initial_state, reset)
+    return form.scan(x, dt, A, B, C, D, z=z, initial_state=initial_state, reset=reset)
 
 
 def causal_conv(
@@ -178,7 +216,9 @@ def causal_conv(
     _require_flags("causal_conv", x, reset)
     if lengths is not None and (lengths.shape != (batch,) or lengths.dtype != torch.int64):
         raise InputError(f"causal_conv: lengths is {_described(lengths)}; it must be ({batch},) of int64")
-    return _picked().conv(x, weight, bias, window=window, reset=reset, lengths=lengths)
+    _require_device("causal_conv", "lengths", lengths, x)
+    form = _picked(x, weight, bias, window, reset, lengths)
+    return form.conv(x, weight, bias, window=window, reset=reset, lengths=lengths)
 
 
 def _described(tensor: Tensor) -> str:
@@ -200,8 +240,7 @@ def _require(
             raise InputError(
                 f"{operation}: {name} is {_described(tensor)}; with x of {tuple(x.shape)} it must be {shape} of floats"
             )
-        if tensor.device != x.device:
-            raise InputError(f"{operation}: {name} is on {tensor.device}, x on {x.device}; move one of them")
+        _require_device(operation, name, tensor, x)
         if name == state and tensor.dtype not in (torch.float32, torch.float64):
             raise InputError(f"{operation}: {name} is {_described(tensor)}; what is carried on stays in float32")
 
@@ -209,3 +248,9 @@ def _require(
 def _require_flags(operation: str, x: Tensor, reset: Tensor | None) -> None:
     if reset is not None and (reset.shape != x.shape[:2] or reset.dtype != torch.bool):
         raise InputError(f"{operation}: reset is {_described(reset)}; it must be {tuple(x.shape[:2])} of bool")
+    _require_device(operation, "reset", reset, x)
+
+
+def _require_device(operation: str, name: str, tensor: Tensor | None, x: Tensor) -> None:
+    if tensor is not None and tensor.device != x.device:
+        raise InputError(f"{operation}: {name} is on {tensor.device}, x on {x.device}; move one of them")
