@@ -33,7 +33,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "livemamba needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): pyproject.toml | $(VENV)/bin/python
+$(INSTALLED): pyproject.toml $(wildcard livemamba/ops/csrc/*) | $(VENV)/bin/python
 	@echo "Installing into $(VENV): about 3 GB to download with PyTorch's CUDA build, 6 GB on disk."
 	@echo "For the CPU build (200 MB to download) stop here and first run:"
 	@echo "  $(BIN)/pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
