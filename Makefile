@@ -35,8 +35,8 @@ $(VENV)/bin/python:
 
 $(INSTALLED): pyproject.toml $(wildcard livemamba/ops/csrc/*) | $(VENV)/bin/python
 	@echo "Installing into $(VENV): about 3 GB to download with PyTorch's CUDA build, 6 GB on disk."
-	@echo "For the CPU build (200 MB to download) stop here and first run:"
-	@echo "  $(BIN)/pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+	@echo "For the CPU build (200 MB to download) stop here and first install torch and torchvision with $(BIN)/pip"
+	@echo "as https://pytorch.org/get-started/locally says for CPU."
 	$(BIN)/python -m pip install -e .
 	@touch $@
 
