@@ -15,7 +15,7 @@ import networkx as nx
 
 from livemamba.errors import InputError
 from livemamba.json_files import read_json
-from livemamba.texts import check_text
+from livemamba.texts import check_text, listed
 from livemamba.wording import action_text, instruction_text, joined
 from livemamba.yaml_files import read_yaml
 
@@ -125,7 +125,7 @@ class Recipe:
                 if before not in ids:
                     raise InputError(
                         f"recipe {self.name!r}: step {step.id!r} comes after {before!r}, which is no step of it; "
-                        f"its steps are {_listed(ids)}"
+                        f"its steps are {listed(ids)}"
                     )
         object.__setattr__(self, "_by_id", {step.id: step for step in self.steps})
         if not nx.is_directed_acyclic_graph(self.graph):
@@ -147,7 +147,7 @@ class Recipe:
         try:
             return self._by_id[node_id]
         except KeyError:
-            raise InputError(f"recipe {self.name!r} has no step {node_id!r}; it has {_listed(self._by_id)}") from None
+            raise InputError(f"recipe {self.name!r} has no step {node_id!r}; it has {listed(self._by_id)}") from None
 
     def __contains__(self, node_id: object) -> bool:
         return node_id in self._by_id
@@ -174,11 +174,6 @@ class Recipe:
         """The coach's sentence for a step: the recipe's own where it gives one, else "Now ..."."""
         own = self[step[0]].instruction if len(step) == 1 else None
         return own or instruction_text([self[node].text for node in step])
-
-
-def _listed(ids: Iterable[str], most: int = 12) -> str:
-    ids = list(ids)
-    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
 # --- reading -----------------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""Texts that come from outside: what can't be written to a file, and what a terminal would obey. No torch."""
+"""Texts from outside and for people: what no file takes, what a terminal obeys, lists in errors. No torch."""
+
+from collections.abc import Iterable
 
 from livemamba.errors import InputError
 
@@ -19,3 +21,9 @@ def check_text(text: str, *, what: str) -> None:
 def on_one_line(text: str) -> str:
     """For a terminal: line breaks and control characters, which could move its cursor or colour it, as spaces."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names for an error of one line: the first few, and how many more there are."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

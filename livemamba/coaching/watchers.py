@@ -16,6 +16,7 @@ from livemamba.errors import InputError
 from livemamba.recipe import Plan, Recipe, Step
 from livemamba.ticks import Frame, tick_at_or_after, tick_to_s
 from livemamba.timeline import Timeline
+from livemamba.wording import uncapitalised
 
 
 class StepWatcher(Protocol):
@@ -86,7 +87,7 @@ class TimerWatcher:
             return ()
         step, self._step = self._step, ()
         said = [
-            Event(kind="success", tick=frame.tick, text=success_text(self._recipe, (node,)), actions=(node,))
+            Event(kind="success", tick=frame.tick, text=done_text(self._recipe, (node,)), actions=(node,))
             for node in step
         ]
         return (*said, Event(kind="advance", tick=frame.tick))
@@ -193,11 +194,9 @@ def events_of(timeline: Timeline) -> tuple[Event, ...]:
     return tuple(events[1:])
 
 
-def success_text(recipe: Recipe, step: Step) -> str:
+def done_text(recipe: Recipe, step: Step) -> str:
     """A sentence that says that a step was done, in the recipe's words."""
-    text = recipe.text(step)
-    lowered = text[:1].lower() + text[1:] if text[1:2].islower() else text
-    return f"You have done this: {lowered}."
+    return f"You have done this: {uncapitalised(recipe.text(step))}."
 
 
 def _check_seconds(what: str, seconds: Any) -> None:

@@ -83,7 +83,7 @@ def add_parser(commands: Any) -> None:
 
 
 @dataclass(kw_only=True)
-class Memory:
+class MemoryMeter:
     """The process's memory in MiB, read after each frame: after the third, which has warmed up, and the last."""
 
     process: psutil.Process = field(default_factory=psutil.Process)
@@ -221,9 +221,9 @@ def _device(name: str) -> "torch.device":
 
 def _coach(
     source: FrameSource, coach: Coach, watcher: StepWatcher, start_tick: int | None, recorder: AnnotatedWriter | None
-) -> tuple[RunReport, Memory, bool]:
+) -> tuple[RunReport, MemoryMeter, bool]:
     """Run the session with a progress line; also whether it was stopped by Ctrl-C."""
-    info, memory = source.info, Memory()
+    info, memory = source.info, MemoryMeter()
     total = None if info.duration_s is None else int(info.duration_s * TICKS_PER_SECOND) + 1
     with tqdm(total=total, unit="tick", desc="watching", disable=None, leave=False, dynamic_ncols=True) as bar:
         sinks: list[Callable[[Message], None]] = [lambda message: tqdm.write(_line(message), file=sys.stdout)]
@@ -237,7 +237,7 @@ def _coach(
 
 
 def _followed(
-    source: FrameSource, bar: "tqdm[Any]", memory: Memory, recorder: AnnotatedWriter | None
+    source: FrameSource, bar: "tqdm[Any]", memory: MemoryMeter, recorder: AnnotatedWriter | None
 ) -> Generator[Frame, None, None]:
     """The source's frames; what comes after each has been judged is done here."""
     for frame in source:
@@ -311,7 +311,7 @@ def _write_report(
     settings: dict[str, Any],
     read: SourceReport,
     report: RunReport,
-    memory: Memory,
+    memory: MemoryMeter,
     *,
     stopped: bool,
 ) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from livemamba.errors import InputError
 from livemamba.evaluation.matching import InstructionMatch, match_instructions, match_mistakes
 from livemamba.evaluation.rules import ScoringRules
+from livemamba.texts import listed
 from livemamba.timeline import Message, Segment, Timeline
 
 Prediction = Timeline | Sequence[Timeline]
@@ -288,17 +289,13 @@ def score_videos(
 def _disagreement(missing: Sequence[str], unknown: Sequence[str], num_rows: int) -> str:
     parts = []
     if unknown:
-        parts.append(f"predictions for {len(unknown)} videos that the split does not have: {_shortened(unknown)}")
+        parts.append(f"predictions for {len(unknown)} videos that the split does not have: {listed(unknown)}")
     if missing:
         parts.append(
-            f"no predictions for {len(missing)} of the split's {num_rows} videos: {_shortened(missing)} "
+            f"no predictions for {len(missing)} of the split's {num_rows} videos: {listed(missing)} "
             "(--missing_videos empty scores them as silent)"
         )
     return "; ".join(parts)
-
-
-def _shortened(ids: Sequence[str], most: int = 8) -> str:
-    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
 def count(videos: Iterable[VideoScore]) -> Counts:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from livemamba.files import whole_file
 from livemamba.hub import first_line
 from livemamba.json_files import read_json
 from livemamba.model.mamba import MambaBackbone
+from livemamba.texts import listed
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-_SHOWN = 8
 _NO_PICKLE = "a pickle can run any code when it is opened, so it is never read: convert it to safetensors"
 
 
@@ -44,7 +44,7 @@ def read_safetensors(path: str | Path) -> dict[str, Tensor]:
         return _read_shards(path)
     pickles = sorted(file.name for file in path.iterdir() if file.suffix in _PICKLES)
     if pickles:
-        raise InputError(f"{path} holds only pickled weights ({_shortened(pickles)}); {_NO_PICKLE}")
+        raise InputError(f"{path} holds only pickled weights ({listed(pickles)}); {_NO_PICKLE}")
     raise MissingError(f"{path} holds neither {SINGLE_FILE} nor {INDEX_FILE}; give the folder of a saved model")
 
 
@@ -65,15 +65,15 @@ def _read_shards(folder: Path) -> dict[str, Tensor]:
     names = sorted(set(places.values()))
     outside = [name for name in names if Path(name).name != name]
     if outside:
-        raise InputError(f"{index} names files outside its folder ({_shortened(outside)}); they are not read")
+        raise InputError(f"{index} names files outside its folder ({listed(outside)}); they are not read")
     absent = [name for name in names if not (folder / name).is_file()]
     if absent:
-        raise MissingError(f"{folder} lacks {len(absent)} of {len(names)} shards: {_shortened(absent)}; copy them too")
+        raise MissingError(f"{folder} lacks {len(absent)} of {len(names)} shards: {listed(absent)}; copy them too")
     found = {(name, tensor): value for name in names for tensor, value in _read_file(folder / name).items()}
     wrong = {(file, tensor) for tensor, file in places.items()} ^ set(found)
     if wrong:
-        listed = _shortened(f"{tensor} in {file}" for file, tensor in sorted(wrong))
-        raise InputError(f"{index} and the shards disagree on {listed}; they are not from one model")
+        named = listed(f"{tensor} in {file}" for file, tensor in sorted(wrong))
+        raise InputError(f"{index} and the shards disagree on {named}; they are not from one model")
     return {tensor: value for (_, tensor), value in found.items()}
 
 
@@ -82,12 +82,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{path}: expected a JSON object, got {type(data).__name__}")
     return data
-
-
-def _shortened(names: Iterable[str]) -> str:
-    names = list(names)
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 @torch.no_grad()
@@ -155,7 +149,7 @@ def check_fit(
         ],
         "tied but different": [" and ".join(names) for names in ties if not _agree(names, renamed)],
     }
-    found = [f"{len(names)} {what} ({_shortened(names)})" for what, names in problems.items() if names]
+    found = [f"{len(names)} {what} ({listed(names)})" for what, names in problems.items() if names]
     if found:
         raise InputError(f"{source}: the weights do not fit {type(module).__name__}: {'; '.join(found)}")
     return renamed
@@ -238,7 +232,7 @@ def load_mamba_weights(backbone: MambaBackbone, folder: str | Path) -> None:
         if found.get(name) != value
     ]
     if differences:
-        raise InputError(f"{file} is of another model: {_shortened(differences)}; change the backbone's config")
+        raise InputError(f"{file} is of another model: {listed(differences)}; change the backbone's config")
     load_strictly(backbone, read_safetensors(folder), source=str(folder), rename=_current_name)
 
 

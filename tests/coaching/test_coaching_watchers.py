@@ -9,9 +9,9 @@ from livemamba.coaching.watchers import (
     ScriptedWatcher,
     SilentWatcher,
     TimerWatcher,
+    done_text,
     events_of,
     make_watcher,
-    success_text,
 )
 from livemamba.errors import InputError
 from livemamba.recipe import Plan, Recipe, RecipeStep
@@ -90,7 +90,7 @@ def test_timer_of_a_compound_step_takes_as_long_as_its_longest_action_and_says_e
 
 
 def test_success_text_keeps_capitals_that_belong():
-    assert success_text(RECIPE, ("c",)) == "You have done this: TV off."
+    assert done_text(RECIPE, ("c",)) == "You have done this: TV off."
 
 
 def test_chatty_alerts_at_intervals_and_catches_up_with_one():
