@@ -6,7 +6,7 @@ Letters: Q embeddings of a frame, V vocabulary rows.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -45,6 +45,8 @@ class Stream:
             goes on (memory).
         kinds: what may be said.
         decoding: thresholds and caps; None for the model's own.
+        encode: a frame's embeddings (1, Q, W) from elsewhere, such as a cache of features; None to make them
+            from its pixels.
 
     Raises:
         InputError: for an unknown policy or kind, or if the model is in training mode.
@@ -57,6 +59,7 @@ class Stream:
         reset: ResetPolicy = "per_step",
         kinds: Sequence[ResponseKind] = COACHING_KINDS,
         decoding: DecodingConfig | None = None,
+        encode: Callable[[Frame], Tensor] | None = None,
     ) -> None:
         if reset not in get_args(ResetPolicy):
             raise InputError(f"reset policy {reset!r} is neither per_step nor never")
@@ -67,6 +70,7 @@ class Stream:
         self.model = model
         self.reset: ResetPolicy = reset
         self.decoder = Decoder(model, model.tokens, decoding or model.config.decoding, kinds)
+        self._encode = encode or self._encode_pixels
         self._state = model.new_state()
         self._logits: Tensor | None = None  # (V,) at the decision position; None where no frame may follow
         self._tick = -1
@@ -164,7 +168,7 @@ class Stream:
         logits: Tensor = self.model.backbone.logits(hidden[:, -1:])[0, 0]
         return logits
 
-    def _encode(self, frame: Frame) -> Tensor:
+    def _encode_pixels(self, frame: Frame) -> Tensor:
         vision = self.model.vision
         pixels = preprocess([frame.pixels], size=self.model.config.vision.image_size, mean=vision.mean, std=vision.std)
         return self.model.encode_frames(pixels.to(self.model.device))
