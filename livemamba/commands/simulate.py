@@ -56,6 +56,7 @@ def add_parser(commands: Any) -> None:
         help=f"a share of the steps: {', '.join((*MISTAKE_CATEGORIES, *OTHER_RATES))}; may be repeated",
     )
     parser.add_argument("--split", choices=SPLITS, help="all episodes in one split (default: a share in each)")
+    parser.add_argument("--varied", action="store_true", help="a recipe of its own for every episode (for training)")
     parser.add_argument("--no-video", action="store_true", help="annotations only")
     parser.add_argument("--sheet", action="store_true", help="instead: contact sheets of every act and mistake")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that render (default 1)")
@@ -78,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         time_factor=arguments.time_factor,
         rates=_rates(arguments.mistakes, arguments.rates),
         only=arguments.split or "",
+        varied=arguments.varied,
     )
     began = time.perf_counter()
     with tqdm(unit="episode", desc="cooking", disable=None, leave=False, dynamic_ncols=True) as bar:

@@ -8,6 +8,7 @@ from livemamba.simkitchen.cooks import EpisodePlan, plan_episode, stream
 from livemamba.simkitchen.menu import Dish, all_dishes, seen_dishes
 from livemamba.simkitchen.pace import TIME_FACTOR, check_time_factor
 from livemamba.simkitchen.rates import Rates, odds
+from livemamba.simkitchen.variety import varied
 
 SPLITS = ("train", "val", "test", "test_unseen")
 """As the split files of CaptainCook4D call them; the last one, with recipes and kitchens of its own, is ours."""
@@ -28,6 +29,7 @@ class CorpusSettings:
         time_factor: by which the kitchen is faster than a real one.
         rates: of mistakes and the like.
         only: split in which all episodes are; empty for a share in each.
+        varied: every episode has a recipe of its own (`variety`), so that an instruction alone tells nothing.
     """
 
     episodes: int
@@ -35,6 +37,7 @@ class CorpusSettings:
     time_factor: float = TIME_FACTOR
     rates: Rates = field(default_factory=Rates)
     only: str = ""
+    varied: bool = False
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -71,9 +74,12 @@ def plan_corpus(settings: CorpusSettings) -> tuple[Planned, ...]:
     numbers: dict[int, int] = {}
     for split, count in split_sizes(settings).items():
         dishes = _dishes(split)
-        chances = odds(settings.rates, dishes)
+        if settings.varied:
+            dishes = _variants(dishes, settings.seed, split, count, first=len(planned))
+        chances = odds(settings.rates, dishes) if count else None
         first, many = _KITCHENS[split]
         for index in range(count):
+            assert chances is not None
             dish = dishes[index % len(dishes)]
             key = (settings.seed, SPLITS.index(split), index)
             kitchen = first + int(stream(key, "kitchen").integers(many))
@@ -85,6 +91,13 @@ def plan_corpus(settings: CorpusSettings) -> tuple[Planned, ...]:
 
 def _dishes(split: str) -> Sequence[Dish]:
     return seen_dishes() if split != "test_unseen" else tuple(dish for dish in all_dishes() if dish.unseen)
+
+
+def _variants(dishes: Sequence[Dish], seed: int, split: str, count: int, *, first: int) -> Sequence[Dish]:
+    return tuple(
+        varied(dishes[index % len(dishes)], first + index, stream((seed, SPLITS.index(split), index), "variant"))
+        for index in range(count)
+    )
 
 
 def split_sizes(settings: CorpusSettings) -> Mapping[str, int]:

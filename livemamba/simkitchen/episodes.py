@@ -1,13 +1,15 @@
 """Episodes: a cook let loose in a kitchen, what happened when, and the pictures of it. No torch."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from livemamba.errors import InputError
-from livemamba.simkitchen.acts import instruction_text
+from livemamba.simkitchen.acts import Act, instruction_text
 from livemamba.simkitchen.cooks import Cook, EpisodePlan, Performance, PlannedCook
 from livemamba.simkitchen.drawing import Pixels
+from livemamba.simkitchen.mistakes import Mistake
+from livemamba.simkitchen.phases import Contrast, Script
 from livemamba.simkitchen.renderer import Renderer
 from livemamba.simkitchen.world import BEATS_PER_S, World, make_world
 
@@ -47,6 +49,27 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContrastRecord:
+    """An instruction under which a step would have been a mistake, and when that shows.
+
+    Attributes:
+        asked: that act.
+        mistake: what was done, as a mistake with it.
+        evidence_s, seen_s: as in `StepRecord`.
+    """
+
+    asked: Act
+    mistake: Mistake
+    evidence_s: float
+    seen_s: float
+
+    @property
+    def field(self) -> str:
+        """The field of the act in which both differ: count, tool, level..."""
+        return next(name for name, value in vars(self.asked).items() if value != getattr(self.mistake.done, name))
+
+
+@dataclass(frozen=True, kw_only=True)
 class StepRecord:
     """When a step was done.
 
@@ -56,6 +79,7 @@ class StepRecord:
         evidence_s: first moment at which the picture differs from that of the twin without the mistake; None
             without a mistake.
         seen_s: moment by which one can see what went wrong.
+        contrasts: opposite instructions; none where the manner was wrong.
     """
 
     performance: Performance
@@ -63,6 +87,7 @@ class StepRecord:
     end_s: float
     evidence_s: float | None = None
     seen_s: float | None = None
+    contrasts: tuple[ContrastRecord, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +128,17 @@ class Episode:
             details["during"] = one.during
         if one.order_text:
             details["order"] = one.order_text
+        details["contrasts"] = [
+            {
+                "asked": instruction_text(contrast.asked),
+                "field": contrast.field,
+                "category": contrast.mistake.category,
+                "texts": list(contrast.mistake.texts),
+                "evidence_s": contrast.evidence_s,
+                "seen_s": contrast.seen_s,
+            }
+            for contrast in step.contrasts
+        ]
         if one.mistake:
             details["mistake"] = {
                 "category": one.mistake.category,
@@ -124,20 +160,46 @@ def play(plan: EpisodePlan) -> Episode:
 
 def _records(world: World, plan: EpisodePlan) -> tuple[StepRecord, ...]:
     logs: dict[str, list[tuple[float, str]]] = {}
+    scripts: dict[str, Script] = {}
+    begun: dict[str, list[float]] = {}
     for beat, script, what in world.log:
         logs.setdefault(script.name, []).append((beat / BEATS_PER_S, what))
-    return tuple(_record(performance, logs[performance.node]) for performance in plan.performances)
+        scripts[script.name] = script
+    for beat, script, _ in world.begun:
+        begun.setdefault(script.name, []).append(beat / BEATS_PER_S)
+    return tuple(_record(one, logs[one.node], scripts[one.node], begun.get(one.node, [])) for one in plan.performances)
 
 
-def _record(performance: Performance, log: list[tuple[float, str]]) -> StepRecord:
-    places = [place for place, (_, what) in enumerate(log) if what == "evidence"]
+def _record(performance: Performance, log: list[tuple[float, str]], script: Script, begun: list[float]) -> StepRecord:
     start_s, end_s = log[0][0], log[-1][0]
-    if not places:
-        return StepRecord(performance=performance, start_s=start_s, end_s=end_s)
-    place = places[0]
-    return StepRecord(
-        performance=performance, start_s=start_s, end_s=end_s, evidence_s=log[place][0], seen_s=log[place + 1][0]
+    ends = [*begun[1:], end_s]
+    record = StepRecord(
+        performance=performance,
+        start_s=start_s,
+        end_s=end_s,
+        contrasts=tuple(_contrast(contrast, script, begun, ends) for contrast in script.contrasts),
     )
+    if script.evidence_index is None:
+        return record
+    index = script.evidence_index
+    return replace(record, evidence_s=begun[index], seen_s=_seen_s(index, script, ends))
+
+
+def _contrast(contrast: Contrast, script: Script, begun: list[float], ends: list[float]) -> ContrastRecord:
+    # What is left out at the very end shows when nothing more comes.
+    evidence_s = [*begun, ends[-1]][contrast.index]
+    return ContrastRecord(
+        asked=contrast.asked,
+        mistake=contrast.mistake,
+        evidence_s=evidence_s,
+        seen_s=_seen_s(contrast.index, script, ends),
+    )
+
+
+def _seen_s(index: int, script: Script, ends: list[float]) -> float:
+    """The end of the first marked phase from an index on; of the script, if there is none."""
+    marked = (end for phase, end in zip(script.phases[index:], ends[index:], strict=True) if phase.marked)
+    return next(marked, ends[-1])
 
 
 def check_rate(fps: int) -> None:

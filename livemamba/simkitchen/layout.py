@@ -168,6 +168,7 @@ def _details(played: Played, settings: CorpusSettings, *, size: int, fps: int) -
         "note": "SimKitchen, a simulated kitchen. Nothing shown on it is a result on people.",
         "seed": settings.seed,
         "time_factor": settings.time_factor,
+        "varied": settings.varied,
         "size": size,
         "fps": fps,
         "rates": {

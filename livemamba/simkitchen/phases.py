@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
+    from livemamba.simkitchen.acts import Act
+    from livemamba.simkitchen.mistakes import Mistake
     from livemamba.simkitchen.world import World
 
 Motion = Literal["move", "hold", "stir", "saw", "scrub"]
@@ -49,6 +51,21 @@ class Phase:
     beats: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """Another act that could have been asked for: then what is done would be a mistake.
+
+    Attributes:
+        asked: that act.
+        mistake: what is done, as a mistake with it.
+        index: the first phase of what is done that differs from the script of that act.
+    """
+
+    asked: "Act"
+    mistake: "Mistake"
+    index: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Script:
     """Phases in order, timed.
@@ -57,11 +74,13 @@ class Script:
         name: of the step, or "idle".
         phases: what happens.
         evidence_index: the first phase in which it differs from the script without the mistake; None without one.
+        contrasts: what could have been asked for in place of what is done; none where the manner is wrong.
     """
 
     name: str
     phases: tuple[Phase, ...] = field(repr=False)
     evidence_index: int | None = None
+    contrasts: tuple[Contrast, ...] = field(default=(), repr=False)
 
     @property
     def beats(self) -> int:

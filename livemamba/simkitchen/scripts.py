@@ -11,8 +11,8 @@ from itertools import zip_longest
 from livemamba.simkitchen import effects as do
 from livemamba.simkitchen.acts import Act
 from livemamba.simkitchen.goods import LEVELS
-from livemamba.simkitchen.mistakes import Flaw, Mistake
-from livemamba.simkitchen.phases import Phase, Script
+from livemamba.simkitchen.mistakes import Flaw, Mistake, mistakes_for
+from livemamba.simkitchen.phases import Contrast, Phase, Script
 from livemamba.simkitchen.world import BEATS_PER_S, World
 
 _GRAIN = BEATS_PER_S // 10  # phases last whole tenths of a second
@@ -44,10 +44,42 @@ def make_script(
     speed = _speed(right, duration_s - (pause[1] if pause else 0.0))
     right = _paused(right, pause, right)
     if mistake is None:
-        return Script(name=name, phases=_timed(right, *speed))
+        return Script(name=name, phases=_timed(right, *speed), contrasts=_contrasts(world, asked, right))
     wrong = _paused(list(_phases(world, mistake.done, mistake.flaw)), pause, right)
-    differing = next(index for index, (one, other) in enumerate(zip_longest(wrong, right)) if one != other)
-    return Script(name=name, phases=_timed(wrong, *speed), evidence_index=differing)
+    return Script(
+        name=name,
+        phases=_timed(wrong, *speed),
+        evidence_index=_differing(wrong, right),
+        contrasts=() if mistake.flaw else _contrasts(world, mistake.done, wrong),
+    )
+
+
+def _differing(phases: list[Phase], others: list[Phase]) -> int:
+    """The first phase that isn't the other script's."""
+    return next(index for index, (one, other) in enumerate(zip_longest(phases, others)) if one != other)
+
+
+def _contrasts(world: World, done: Act, phases: list[Phase]) -> tuple[Contrast, ...]:
+    """Every act of which what is done, rightly in its manner, would be a mistake.
+
+    Args:
+        world: as it is when the step begins.
+        done: what is done.
+        phases: of that, with the idle moment.
+    """
+    on_counter = world.kitchen.goods
+    others = {mistake.done for mistake in mistakes_for(done, on_counter) if not mistake.flaw}
+    pauses = [index for index, phase in enumerate(phases) if phase.name == "idle"]
+    plain = [phase for phase in phases if phase.name != "idle"]
+    found = []
+    for asked in sorted(others, key=repr):
+        for mistake in mistakes_for(asked, on_counter):
+            if mistake.done == done and not mistake.flaw:
+                index = _differing(plain, list(_phases(world, asked, "")))
+                index += sum(pause <= index for pause in pauses)
+                found.append(Contrast(asked=asked, mistake=mistake, index=index))
+                break
+    return tuple(found)
 
 
 def idle_script(seconds: float) -> Script:

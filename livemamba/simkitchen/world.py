@@ -147,6 +147,7 @@ class World:
         running: scripts under way.
         log: (beat, script, what), with what = "start", "end", "evidence" (the first phase that a mistake changes
             begins), or the name of a phase that was marked, at its end.
+        begun: (beat, script, index) of every phase that has begun.
     """
 
     kitchen: Kitchen
@@ -163,6 +164,7 @@ class World:
     spills: list[Spill] = field(default_factory=list)
     running: list[Running] = field(default_factory=list)
     log: list[tuple[int, Script, str]] = field(default_factory=list)
+    begun: list[tuple[int, Script, int]] = field(default_factory=list)
 
     @property
     def time_s(self) -> float:
@@ -237,6 +239,7 @@ class World:
 
     def _begin(self, running: Running) -> None:
         phase = running.phase
+        self.begun.append((self.beat, running.script, running.index))
         if running.index == running.script.evidence_index:
             self.log.append((self.beat, running.script, "evidence"))
         if phase.hands:

@@ -19,8 +19,8 @@ KINDS = one_of_each_kind()
 
 def state(world):
     """Everything but the running scripts, whose identity differs from run to run."""
-    kept = [field.name for field in fields(world) if field.name not in ("running", "log")]
-    events = [(beat, script.name, what) for beat, script, what in world.log]
+    kept = [field.name for field in fields(world) if field.name not in ("running", "log", "begun")]
+    events = [(beat, script.name, what) for beat, script, what in (*world.log, *world.begun)]
     return {name: getattr(world, name) for name in kept}, events
 
 
