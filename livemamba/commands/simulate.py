@@ -58,6 +58,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--split", choices=SPLITS, help="all episodes in one split (default: a share in each)")
     parser.add_argument("--varied", action="store_true", help="a recipe of its own for every episode (for training)")
     parser.add_argument("--no-video", action="store_true", help="annotations only")
+    parser.add_argument(
+        "--states", action="store_true", help="also the world's state at every tick, states/*.npy (for training)"
+    )
     parser.add_argument("--sheet", action="store_true", help="instead: contact sheets of every act and mistake")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that render (default 1)")
     parser.add_argument("--overwrite", action="store_true", help="replace a corpus that is there")
@@ -94,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             size=arguments.size,
             fps=arguments.fps,
             video=not arguments.no_video,
+            with_states=arguments.states,
             workers=arguments.workers,
             overwrite=arguments.overwrite,
             progress=show,

@@ -17,6 +17,8 @@ SPLITS = ("train", "val", "test", "test_unseen")
 _SHARES = {"train": 0.5, "val": 0.15, "test": 0.25, "test_unseen": 0.1}
 # Kitchens (with the person who cooks there) of one split never occur in another, whatever the seed.
 _KITCHENS = {"train": (1, 60), "val": (101, 20), "test": (201, 30), "test_unseen": (301, 20)}
+_MANY_KITCHENS = (1000, 1_000_000)
+"""Where recipes vary, kitchens do too: in training hardly two are the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,8 @@ class CorpusSettings:
         time_factor: by which the kitchen is faster than a real one.
         rates: of mistakes and the like.
         only: split in which all episodes are; empty for a share in each.
-        varied: every episode has a recipe of its own (`variety`), so that an instruction alone tells nothing.
+        varied: every episode has a recipe of its own (`variety`), so that an instruction alone tells nothing; in the
+            train split also a kitchen of its own.
     """
 
     episodes: int
@@ -78,6 +81,8 @@ def plan_corpus(settings: CorpusSettings) -> tuple[Planned, ...]:
             dishes = _variants(dishes, settings.seed, split, count, first=len(planned))
         chances = odds(settings.rates, dishes) if count else None
         first, many = _KITCHENS[split]
+        if settings.varied and split == "train":
+            first, many = _MANY_KITCHENS
         for index in range(count):
             assert chances is not None
             dish = dishes[index % len(dishes)]

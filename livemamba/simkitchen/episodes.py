@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from livemamba.errors import InputError
+from livemamba.simkitchen import state
 from livemamba.simkitchen.acts import Act, instruction_text
 from livemamba.simkitchen.cooks import Cook, EpisodePlan, Performance, PlannedCook
 from livemamba.simkitchen.drawing import Pixels
@@ -12,6 +16,7 @@ from livemamba.simkitchen.mistakes import Mistake
 from livemamba.simkitchen.phases import Contrast, Script
 from livemamba.simkitchen.renderer import Renderer
 from livemamba.simkitchen.world import BEATS_PER_S, World, make_world
+from livemamba.ticks import TICKS_PER_SECOND
 
 
 class Session:
@@ -211,6 +216,18 @@ def check_rate(fps: int) -> None:
     if fps < 2 or fps > 60 or BEATS_PER_S % fps:
         rates = ", ".join(str(rate) for rate in range(2, 61) if BEATS_PER_S % rate == 0)
         raise InputError(f"frame rate {fps}; give one of {rates}")
+
+
+def states(plan: EpisodePlan) -> npt.NDArray[np.uint8]:
+    """The world's state at every tick, as `state.labels` numbers it: (T, F)."""
+    session = Session(plan)
+    rows: list[npt.NDArray[np.int64]] = []
+    while True:
+        beat = len(rows) * (BEATS_PER_S // TICKS_PER_SECOND)
+        session.advance_to(beat)
+        if session.world.beat < beat or session.finished:
+            return np.array(rows, dtype=np.uint8)
+        rows.append(state.labels(session.world))
 
 
 def frames(plan: EpisodePlan, *, size: int, fps: int) -> Iterator[tuple[float, Pixels]]:

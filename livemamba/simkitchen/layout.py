@@ -13,9 +13,11 @@ from livemamba.simkitchen.acts import description, instruction_text
 from livemamba.simkitchen.corpus import SPLITS, CorpusSettings, Planned
 from livemamba.simkitchen.episodes import Episode, StepRecord
 from livemamba.simkitchen.menu import Dish
+from livemamba.simkitchen.state import FIELDS
 
 DETAILS_FILE = "simkitchen.json"
 VIDEOS_FOLDER = "videos"
+STATES_FOLDER = "states"
 _TAGS = (
     "Preparation Error",
     "Measurement Error",
@@ -171,6 +173,7 @@ def _details(played: Played, settings: CorpusSettings, *, size: int, fps: int) -
         "varied": settings.varied,
         "size": size,
         "fps": fps,
+        "state_fields": {name: list(classes) for name, classes in FIELDS.items()},
         "rates": {
             "mistakes": dict(rates.mistakes),
             "skip": rates.skip,

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import numpy as np
+
 from livemamba.errors import InputError
 from livemamba.files import whole_folder
 from livemamba.simkitchen.corpus import CorpusSettings, Planned, plan_corpus
-from livemamba.simkitchen.episodes import Episode, check_rate, play
-from livemamba.simkitchen.layout import DETAILS_FILE, VIDEOS_FOLDER, write_layout
+from livemamba.simkitchen.episodes import Episode, check_rate, play, states
+from livemamba.simkitchen.layout import DETAILS_FILE, STATES_FOLDER, VIDEOS_FOLDER, write_layout
 from livemamba.simkitchen.renderer import check_size
 from livemamba.simkitchen.videos import write_video
 
@@ -25,6 +27,7 @@ def write_corpus(
     size: int = 224,
     fps: int = 10,
     video: bool = True,
+    with_states: bool = False,
     workers: int = 1,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -37,6 +40,7 @@ def write_corpus(
         size: width and height of the pictures.
         fps: pictures a second.
         video: whether to render; without, only the annotations are written.
+        with_states: whether to write `states/<recording>.npy`, the world's state at every tick.
         workers: processes that render; the files are the same for any number.
         overwrite: replace a corpus that is there.
         progress: told after each episode.
@@ -54,6 +58,10 @@ def write_corpus(
     with whole_folder(out, replaces=DETAILS_FILE if overwrite else None) as folder:
         played = tuple((planned, play(planned.plan)) for planned in plan_corpus(settings))
         write_layout(folder, played, settings, size=size, fps=fps)
+        if with_states:
+            (folder / STATES_FOLDER).mkdir()
+            for planned, _ in played:
+                np.save(folder / STATES_FOLDER / f"{planned.id}.npy", states(planned.plan))
         if video:
             (folder / VIDEOS_FOLDER).mkdir()
             for done in _rendered(folder / VIDEOS_FOLDER, played, size, fps, workers):
