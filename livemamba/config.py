@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -54,6 +54,9 @@ class VisionConfig:
         width: token width; None for the architecture's own.
         depth: number of blocks, at least 2 (pruning reads the second-last); None for the architecture's own.
         num_heads: attention heads; None for the architecture's own.
+        patch_size: side of a patch in pixels; None for the architecture's own.
+        stem: how patches become tokens. "linear", as InternViT has it; "convolutional", small convolutions that halve
+            the picture until a patch is a pixel: learns faster from scratch, for small models without pretraining.
         frozen: no gradient and evaluation mode, in both training stages.
     """
 
@@ -62,6 +65,8 @@ class VisionConfig:
     width: Positive | None = None
     depth: Annotated[int, Field(ge=2, le=1000)] | None = None
     num_heads: Positive | None = None
+    patch_size: Positive | None = None
+    stem: Literal["linear", "convolutional"] = "linear"
     frozen: bool = True
 
 
@@ -151,7 +156,7 @@ class DialogueConfig:
         end_of_text_id: closes a response while the step goes on.
         padding_id: fills batches.
         prompts: templates by domain, with {recipe}, {steps} and {instruction}; a recipe's `domain` picks one.
-        prompt_steps: the steps that a prompt lists: the whole recipe's, or those that remain.
+        prompt_steps: the steps that a prompt lists: the whole recipe's, those that remain, or the next two.
     """
 
     vision_id: TokenId = 50277
@@ -160,7 +165,7 @@ class DialogueConfig:
     end_of_text_id: TokenId = 0
     padding_id: TokenId = 1
     prompts: dict[str, str] = Field(default_factory=lambda: dict(DEFAULT_PROMPTS))
-    prompt_steps: Annotated[str, Field(pattern="^(recipe|remaining)$")] = "recipe"
+    prompt_steps: Annotated[str, Field(pattern="^(recipe|remaining|next)$")] = "recipe"
 
     def __post_init__(self) -> None:
         named = {name: getattr(self, name) for name in SPECIAL_TOKEN_FIELDS}

@@ -139,6 +139,11 @@ class Conversation:
         frames = (item for item in self.items if isinstance(item, Frames))
         return tuple(tick for item in frames for tick in range(item.first_tick, item.end_tick))
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is read or said in it, in order."""
+        return tuple(item.text for item in self.items if not isinstance(item, Frames) and item.text)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; `from_dict` reads it back unchanged."""
         return {"video_id": self.video_id, "items": [_item_to_dict(item) for item in self.items]}

@@ -33,9 +33,12 @@ def add_parser(commands: Any) -> None:
     cooking.add_argument("--out", required=True, metavar="OUT", help="the folder to make")
     cooking.add_argument(
         "--mistake-time",
-        choices=("end", "middle"),
+        choices=("end", "middle", "exact"),
         default="end",
-        help="where a mistake is put in its action; the official times were set by hand (default end)",
+        help=(
+            "where a mistake is put in its action; the official times were set by hand (default end; exact: when it "
+            "can be seen, in simulated corpora)"
+        ),
     )
     cooking.add_argument("--overwrite", action="store_true", help=f"replace a folder that holds a {REPORT_FILE}")
     cooking.set_defaults(run=run)
@@ -56,7 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
         _write(partial, benchmark, comparisons)
     print(comparison_table(comparisons))
     _print_notes(benchmark)
-    print(f"\nA mistake stands at the {benchmark.mistake_time} of its action. Written to {arguments.out}")
+    when = (
+        "when it can be seen" if benchmark.mistake_time == "exact" else f"at the {benchmark.mistake_time} of its action"
+    )
+    print(f"\nA mistake stands {when}. Written to {arguments.out}")
     return 0
 
 

@@ -30,6 +30,9 @@ def add_parser(commands: Any) -> None:
     tokenizer.add_argument(
         "--train-tokenizer", nargs="+", metavar="FILE", help="text files to train a small tokenizer of its own on"
     )
+    tokenizer.add_argument(
+        "--train-tokenizer-on", metavar="CORPUS", help="a simulated corpus, to train a small tokenizer on what is said"
+    )
     parser.add_argument(
         "--vision", metavar="SOURCE", help="InternViT weights as timm saves them: a folder, a file or a hub id"
     )
@@ -85,7 +88,19 @@ def _tokens(arguments: argparse.Namespace, config: LiveMambaConfig) -> "Tokens":
     if arguments.tokenizer:
         return Tokens.load(arguments.tokenizer, config.dialogue)
     size = min(config.dialogue.vision_id, config.dialogue.response_id, config.dialogue.next_id)
-    return Tokens(train_tokenizer(_texts(arguments.train_tokenizer), size), config.dialogue)
+    corpus = arguments.train_tokenizer_on
+    texts = _said(corpus, config) if corpus else _texts(arguments.train_tokenizer)
+    return Tokens(train_tokenizer(texts, size), config.dialogue)
+
+
+def _said(corpus: str, config: LiveMambaConfig) -> list[str]:
+    """Every prompt and message of a corpus's training split, opposite instructions among them."""
+    from livemamba.data.simkitchen import read_step_clips
+
+    clips = read_step_clips(corpus, "train")
+    asked = [clip.under(opposite) for clip in clips for opposite in clip.counterfactuals]
+    conversations = [clip.conversation(config.dialogue) for clip in (*clips, *asked)]
+    return [text for conversation in conversations for text in conversation.texts]
 
 
 def _texts(files: list[str]) -> list[str]:

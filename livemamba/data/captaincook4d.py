@@ -8,7 +8,7 @@ import csv
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ TEXTS_FILE = "annotation_json/step_idx_description.json"
 SPLITS_FILE = "data_splits/recordings_data_split_combined.json"
 VIDEOS_FILE = "metadata/video_information.csv"
 GRAPHS_FOLDER = "task_graphs"
+EXACT_FILE = "simkitchen.json"
+"""What a simulated corpus has beside these files: the exact times of its mistakes (docs/simkitchen.md)."""
 
 MISTAKE_TAGS: dict[str, MistakeCategory] = {
     "Technique Error": "technique",
@@ -64,6 +66,7 @@ class Action:
         start_s: seconds from the video's start; -1 for an action that wasn't performed.
         end_s: likewise.
         tags: in the file's order; a category can come twice.
+        seen_s: moment by which its mistake can be seen; None where there is none or the corpus doesn't say.
         has_modified_text: whether the file also carries a `modified_description`. It is never used: it says
             "Skipped this step" on performed steps.
     """
@@ -75,6 +78,7 @@ class Action:
     end_s: float
     tags: tuple[Tag, ...] = ()
     has_modified_text: bool = False
+    seen_s: float | None = None
 
     def has_tag(self, name: str) -> bool:
         """Whether a tag of that name is among them."""
@@ -153,6 +157,8 @@ def read_annotations(folder: str | Path) -> Annotations:
     _check_there(folder, sorted({graph_file(name) for name in names.values()}))
     durations = _read_durations(folder)
     recordings = _read_recordings(folder, names, durations)
+    if (folder / EXACT_FILE).is_file():
+        recordings = _with_exact_times(folder, recordings)
     return Annotations(
         recordings=recordings,
         splits=_read_splits(folder, recordings),
@@ -237,6 +243,28 @@ def _read_recordings(folder: Path, names: dict[str, str], durations: dict[str, f
         actions = tuple(_read_action(step, place, f"{file}: {key} step {place}") for place, step in steps)
         recordings[key] = Recording(id=key, activity=names[key], duration_s=durations[key], actions=actions)
     return recordings
+
+
+def _with_exact_times(folder: Path, recordings: Mapping[str, Recording]) -> dict[str, Recording]:
+    details = _read_json(folder, EXACT_FILE, dict)
+    try:
+        seen = {
+            (key, step["start_s"], step["end_s"]): step["mistake"]["seen_s"]
+            for key, recording in details["recordings"].items()
+            for step in recording["steps"]
+            if "mistake" in step
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder / EXACT_FILE}: no exact times in it ({error}); generate the corpus anew") from None
+    return {
+        key: replace(
+            recording,
+            actions=tuple(
+                replace(action, seen_s=seen.get((key, action.start_s, action.end_s))) for action in recording.actions
+            ),
+        )
+        for key, recording in recordings.items()
+    }
 
 
 def _read_action(data: Any, place: int, where: str) -> Action:

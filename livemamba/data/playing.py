@@ -11,10 +11,11 @@ from typing import Literal, get_args
 from livemamba.data.captaincook4d import MISTAKE_TAGS, Action, Recording, Tag
 from livemamba.data.notes import Notes
 from livemamba.data.sentences import divergence_text, mistake_text, success_text
+from livemamba.errors import InputError
 from livemamba.recipe import Plan, Recipe
 from livemamba.timeline import FINISH_TEXT, Message, Timeline
 
-MistakeTime = Literal["end", "middle"]
+MistakeTime = Literal["end", "middle", "exact"]
 MISTAKE_TIMES: tuple[str, ...] = get_args(MistakeTime)
 
 Did = tuple[str, Action]
@@ -55,7 +56,8 @@ def play(
         recipe: texts of the plan's nodes.
         plan: what the coach means to instruct.
         groups: what was done, in order of time; at least one.
-        mistake_time: stand-in for the hand-set times of the paper: at the end of the action, or halfway.
+        mistake_time: stand-in for the hand-set times of the paper: at the end of the action, or halfway; "exact", the
+            moment by which it can be seen, for corpora that know it.
         notes: takes what had to be mended.
     """
     script = _Script(recording.id, recipe, plan, mistake_time, notes)
@@ -85,6 +87,15 @@ def play(
         replans=replans,
         has_compound_groups=any(len(group) > 1 for group in groups),
     )
+
+
+def _seen_s(action: Action, video_id: str) -> float:
+    if action.seen_s is None:
+        raise InputError(
+            f"{video_id} step {action.place}: the corpus doesn't say when its mistake can be seen; "
+            "only simulated ones do, take mistake time end or middle"
+        )
+    return action.seen_s
 
 
 @dataclass
@@ -130,6 +141,8 @@ class _Script:
         time_s = end_s
         if self.mistake_time == "middle":
             time_s = max((action.start_s + action.end_s) / 2, self.instructed_s)
+        elif self.mistake_time == "exact":
+            time_s = max(min(_seen_s(action, self.video_id), end_s), self.instructed_s)
         said = [(time_s, 0, self._mistake(time_s, node, tag, aligned=aligned), None) for tag in action.mistakes]
         if time_s < end_s:
             return [*said, (end_s, 2, None, node)]

@@ -9,14 +9,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from livemamba.data.captaincook4d import read_annotations
+from livemamba.data.captaincook4d import EXACT_FILE, read_annotations
 from livemamba.data.interactive_cooking import build_benchmark
 from livemamba.data.step_clips import Counterfactual, StepClip, clips_of
 from livemamba.errors import InputError
 from livemamba.json_files import read_json
-from livemamba.timeline import Message
+from livemamba.timeline import Timeline
 
-DETAILS_FILE = "simkitchen.json"
+
+def read_rows(folder: str | Path, split: str) -> tuple[Timeline, ...]:
+    """The Main set of a split, with mistakes at the moments at which they can be seen.
+
+    Args:
+        folder: a corpus.
+        split: train, validation or test.
+
+    Raises:
+        MissingError: if files are missing.
+        InputError: if they aren't a simulated corpus, or the split is empty.
+    """
+    videos = build_benchmark(read_annotations(folder), mistake_time="exact").videos["main"].get(split, ())
+    if not videos:
+        raise InputError(f"{folder}: split {split!r} has no video; generate more episodes")
+    return tuple(video.timeline for video in videos)
 
 
 def read_step_clips(folder: str | Path, split: str) -> tuple[StepClip, ...]:
@@ -27,22 +42,17 @@ def read_step_clips(folder: str | Path, split: str) -> tuple[StepClip, ...]:
         split: train, validation or test.
 
     Raises:
-        MissingError: if files are missing.
-        InputError: if they aren't a simulated corpus, or the split is empty.
+        MissingError, InputError: as `read_rows`.
     """
-    details = read_json(Path(folder) / DETAILS_FILE, what="details of a simulated corpus")
-    videos = build_benchmark(read_annotations(folder)).videos["main"].get(split, ())
-    if not videos:
-        raise InputError(f"{folder}: split {split!r} has no video; generate more episodes")
-    recordings = details["recordings"]
+    recordings = read_json(Path(folder) / EXACT_FILE, what="details of a simulated corpus")["recordings"]
     return tuple(
-        _with_details(clip, recordings[clip.video_id]["steps"]) for video in videos for clip in clips_of(video.timeline)
+        _with_details(clip, recordings[row.video_id]["steps"])
+        for row in read_rows(folder, split)
+        for clip in clips_of(row)
     )
 
 
 def _with_details(clip: StepClip, steps: Sequence[Mapping[str, Any]]) -> StepClip:
-    messages = tuple(_with_exact_time(message, clip, steps) for message in clip.messages)
-    clip = replace(clip, messages=tuple(sorted(messages, key=lambda message: message.time_s)))
     own = [step for step in steps if step["end_s"] == _end_s(clip, steps)]
     if len(clip.plan.current) != 1 or len(own) != 1:
         return clip
@@ -56,19 +66,6 @@ def _end_s(clip: StepClip, steps: Sequence[Mapping[str, Any]]) -> float | None:
     """When the clip's step ended: that of the corpus's steps which ends by its last frame, and not before that."""
     ends = [step["end_s"] for step in steps if 0 <= clip.end_s - step["end_s"] < 0.5]
     return max(ends, default=None)
-
-
-def _with_exact_time(message: Message, clip: StepClip, steps: Sequence[Mapping[str, Any]]) -> Message:
-    """A mistake when it can be seen, in place of at its action's end, where the builder puts it."""
-    if message.kind != "mistake":
-        return message
-    seen = [step["mistake"]["seen_s"] for step in steps if step.get("mistake") and step["end_s"] == message.time_s]
-    if len(seen) != 1:
-        raise InputError(
-            f"{clip.video_id}: {len(seen)} steps with a mistake end at {message.time_s} s, needed is one; "
-            f"annotations and {DETAILS_FILE} are not of one corpus"
-        )
-    return replace(message, time_s=seen[0])
 
 
 def _counterfactual(contrast: Mapping[str, Any]) -> Counterfactual:

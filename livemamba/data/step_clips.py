@@ -61,6 +61,7 @@ class StepClip:
         done: the action that was done, imperative: asked for, the clip is right. None where nothing is (the manner
             is wrong, or several actions are one step).
         counterfactuals: opposites of what was done.
+        ends: whether the last frame shows the step's end; not in a clip that was cut before it.
     """
 
     video_id: str
@@ -72,6 +73,7 @@ class StepClip:
     messages: tuple[Message, ...]
     done: str | None = None
     counterfactuals: tuple[Counterfactual, ...] = ()
+    ends: bool = True
 
     def __post_init__(self) -> None:
         if self.end_tick <= self.first_tick:
@@ -121,6 +123,22 @@ class StepClip:
         recipe = replace(self.recipe, steps=steps)
         return replace(self, recipe=recipe, instruction=recipe.instruction(nodes))
 
+    def cut(self, first_tick: int, end_tick: int) -> "StepClip":
+        """Only some of the frames, and of the messages those whose cause they show.
+
+        Args:
+            first_tick: of the first frame; before the clip's own, the step before is shown.
+            end_tick: the tick after the last frame, at most the clip's own.
+
+        Raises:
+            InputError: if no frame is left, or frames after the step's end are wanted.
+        """
+        if end_tick > self.end_tick:
+            raise InputError(f"{self.video_id}: the step ends at tick {self.end_tick}, frames to {end_tick} are wanted")
+        shown = tuple(message for message in self.messages if tick_at_or_after(message.time_s) < end_tick)
+        ends = self.ends and end_tick == self.end_tick
+        return replace(self, first_tick=first_tick, end_tick=end_tick, messages=shown, ends=ends)
+
     def conversation(self, dialogue: DialogueConfig) -> Conversation:
         """The sample: prompt, silence, messages when they are due, the end of the step.
 
@@ -132,7 +150,7 @@ class StepClip:
             first_tick=self.first_tick,
             end_tick=self.end_tick,
             messages=self.messages,
-            step_ends=True,
+            step_ends=self.ends,
             video_id=self.video_id,
         )
 

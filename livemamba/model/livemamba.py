@@ -30,7 +30,7 @@ from livemamba.model.mamba import MambaBackbone
 from livemamba.model.pruning import prune_tokens
 from livemamba.model.qformer import QFormer
 from livemamba.model.state import MambaState
-from livemamba.model.vision import VisionEncoder
+from livemamba.model.vision import VisionEncoder, VisionTokens
 from livemamba.model.weights import (
     check_fit,
     load_mamba_weights,
@@ -93,7 +93,22 @@ class LiveMamba(nn.Module):
         Returns:
             (T, Q, W).
         """
-        seen = self.vision(pixels)
+        embeddings: Tensor = self.qformer(self.vision_tokens(pixels))
+        return embeddings
+
+    def vision_tokens(self, pixels: Tensor) -> Tensor:
+        """What encoder and pruning leave of frames: what a cache of features keeps while they are frozen.
+
+        Args:
+            pixels: as `encode_frames` takes them.
+
+        Returns:
+            (T, K, vision width).
+        """
+        return self.pruned(self.vision(pixels))
+
+    def pruned(self, seen: VisionTokens) -> Tensor:
+        """What pruning leaves of encoded frames: (T, K, vision width)."""
         kept = prune_tokens(
             seen.features,
             seen.cls_attention,
@@ -101,8 +116,7 @@ class LiveMamba(nn.Module):
             keep=self.config.pruning.keep,
             dominant=self.config.pruning.dominant,
         )
-        embeddings: Tensor = self.qformer(kept.tokens)
-        return embeddings
+        return kept.tokens
 
     def embed(self, ids: Tensor, *, visual: Tensor | None = None, frames: Tensor | None = None) -> Tensor:
         """Token embeddings with the frames' put in where they belong.

@@ -9,17 +9,15 @@ from transformers import Blip2QFormerConfig, Blip2QFormerModel
 
 from livemamba.config import QFormerConfig
 
-_INIT_STD = 0.02
-
 
 class QFormer(nn.Module):
     """BLIP-2's Q-Former with cross-attention in every layer, then a projection (paper 4.1; spec/model.md).
 
-    Queries start as normal noise: transformers' own start for BLIP-2 queries is zeros, and queries that
-    start equal stay equal. Their size hardly matters, since a layer norm comes first; 0.02 is what the
-    layers start with. The projection starts with 0.02 and no bias too: the layers end in a layer norm, so
-    a channel comes out at 0.02 * sqrt(hidden_size), 0.55 at full size: neither nothing nor a shock to a
-    backbone that norms what each of its blocks reads.
+    Tokens are normed first, as BLIP-2 does: InternViT ends without a norm. All matrices start with a deviation of
+    1 / sqrt(hidden_size), so that what the queries read is as large as the queries themselves, at any width;
+    with transformers' fixed 0.02 a narrow Q-Former hardly sees the frame and takes very long to learn to look.
+    Queries start as normal noise: transformers' own start for BLIP-2 queries is zeros, and queries that start
+    equal stay equal. Their size doesn't matter, since a layer norm comes first.
 
     Args:
         config: queries, layers, widths and dropouts.
@@ -27,6 +25,7 @@ class QFormer(nn.Module):
         output_width: the backbone's width.
 
     Attributes:
+        norm: of the tokens that come in.
         queries: (Q, hidden_size), learned.
         layers: transformers' Blip2QFormerModel.
         projection: to the backbone's width.
@@ -34,7 +33,9 @@ class QFormer(nn.Module):
 
     def __init__(self, config: QFormerConfig, *, encoder_width: int, output_width: int) -> None:
         super().__init__()
-        self.queries = nn.Parameter(torch.empty(config.num_queries, config.hidden_size).normal_(std=_INIT_STD))
+        std = config.hidden_size**-0.5
+        self.norm = nn.LayerNorm(encoder_width)
+        self.queries = nn.Parameter(torch.empty(config.num_queries, config.hidden_size).normal_(std=std))
         self.layers = Blip2QFormerModel(
             Blip2QFormerConfig(
                 hidden_size=config.hidden_size,
@@ -43,14 +44,14 @@ class QFormer(nn.Module):
                 intermediate_size=config.intermediate_size,
                 hidden_dropout_prob=config.hidden_dropout_prob,
                 attention_probs_dropout_prob=config.attention_probs_dropout_prob,
-                initializer_range=_INIT_STD,
+                initializer_range=std,
                 cross_attention_frequency=1,
                 encoder_hidden_size=encoder_width,
                 use_qformer_text_input=False,
             )
         )
         self.projection = nn.Linear(config.hidden_size, output_width)
-        nn.init.normal_(self.projection.weight, std=_INIT_STD)
+        nn.init.normal_(self.projection.weight, std=std)
         nn.init.zeros_(self.projection.bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -63,6 +64,6 @@ class QFormer(nn.Module):
             (B, Q, output_width).
         """
         queries = self.queries.expand(tokens.shape[0], -1, -1)
-        read: Tensor = self.layers(query_embeds=queries, encoder_hidden_states=tokens).last_hidden_state
+        read: Tensor = self.layers(query_embeds=queries, encoder_hidden_states=self.norm(tokens)).last_hidden_state
         projected: Tensor = self.projection(read)
         return projected

@@ -4,13 +4,16 @@ Shapes: B frames, S side of the picture in pixels, N tokens (CLS first, then pat
 W token width, H attention heads, D width of a head.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
 import timm
 import torch
+from timm.layers import HybridEmbed
 from timm.models.vision_transformer import Attention, VisionTransformer
+from timm.models.vision_transformer_hybrid import ConvStem
 from torch import Tensor, nn
 
 from livemamba.config import VisionConfig
@@ -66,7 +69,14 @@ class VisionEncoder(nn.Module):
         super().__init__()
         own = _architecture(config.architecture)
         _check_geometry(config, own)
-        overrides = {"embed_dim": config.width, "depth": config.depth, "num_heads": config.num_heads}
+        patch_size = config.patch_size or own.patch_size
+        overrides = {
+            "embed_dim": config.width,
+            "depth": config.depth,
+            "num_heads": config.num_heads,
+            "patch_size": config.patch_size,
+            "embed_layer": _convolutional_embedding() if config.stem == "convolutional" else None,
+        }
         self.vit: Any = timm.create_model(
             config.architecture,
             pretrained=False,
@@ -76,8 +86,8 @@ class VisionEncoder(nn.Module):
         )
         self.frozen = config.frozen
         self.image_size = config.image_size
-        self.patch_size = own.patch_size
-        self.grid_side = config.image_size // own.patch_size
+        self.patch_size = patch_size
+        self.grid_side = config.image_size // patch_size
         self.num_patches = self.grid_side**2
         self.num_tokens = self.num_patches + int(self.vit.num_prefix_tokens)
         self.width = int(self.vit.embed_dim)
@@ -94,6 +104,11 @@ class VisionEncoder(nn.Module):
     def std(self) -> tuple[float, ...]:
         """Per-channel standard deviation that goes with `mean`."""
         return tuple(float(value) for value in self.vit.pretrained_cfg["std"])
+
+    def unfreeze(self) -> None:
+        """Let it be trained, whatever the config says (stage 0 of a model from scratch)."""
+        self.frozen = False
+        self.requires_grad_(True)
 
     def train(self, mode: bool = True) -> Self:
         """As `nn.Module.train`, but a frozen encoder stays in evaluation mode."""
@@ -116,7 +131,7 @@ class VisionEncoder(nn.Module):
         if not pixels.is_floating_point():
             raise InputError(f"pixels are {pixels.dtype}; the encoder takes floats, normalised by its mean and std")
         vit = self.vit
-        pixels = pixels.to(vit.patch_embed.proj.weight.dtype)
+        pixels = pixels.to(vit.cls_token.dtype)
         x = vit.norm_pre(vit.patch_drop(vit._pos_embed(vit.patch_embed(pixels))))
         for block in vit.blocks[:-2]:
             x = block(x)
@@ -145,6 +160,25 @@ def _cls_row_and_keys(block: Any, x: Tensor) -> tuple[Tensor, Tensor]:
     # A product and a sum in float32, not a matmul: autocast would round the scores to bfloat16 and make ties.
     logits = (query.float() * attn.scale * keys.float()).sum(-1)  # (B, N, H)
     return logits.softmax(dim=1).mean(-1), keys.flatten(2)
+
+
+def _convolutional_embedding() -> Callable[..., HybridEmbed]:
+    """What timm builds in place of linear patches: convolutions of stride 2 until a patch is a pixel.
+
+    Early convolutions help transformers see better (Xiao et al. 2021); timm's own stem, batch norms included.
+    """
+
+    def make(
+        *, img_size: int, patch_size: int, in_chans: int, embed_dim: int, output_fmt: str | None = None, **_: Any
+    ) -> HybridEmbed:
+        halvings = patch_size.bit_length() - 1
+        channels = tuple(max(32, embed_dim >> place) for place in reversed(range(1, halvings)))
+        stem = ConvStem(in_chans, halvings, channels=(*channels, embed_dim), stride=(2,) * halvings, act_layer=nn.ReLU)
+        stem.num_features = embed_dim  # what HybridEmbed asks its backbone for
+        grid = img_size // patch_size
+        return HybridEmbed(stem, img_size, 1, feature_size=grid, embed_dim=embed_dim, proj=False, output_fmt=output_fmt)
+
+    return make
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +227,14 @@ def _check_name(name: str) -> None:
 
 
 def _check_geometry(config: VisionConfig, own: _Architecture) -> None:
-    if config.image_size % own.patch_size:
-        raise InputError(f"vision.image_size {config.image_size} is no multiple of the patch size, {own.patch_size}")
+    patch_size = config.patch_size or own.patch_size
+    if config.image_size % patch_size:
+        raise InputError(f"vision.image_size {config.image_size} is no multiple of the patch size, {patch_size}")
+    if config.stem == "convolutional" and patch_size & (patch_size - 1):
+        raise InputError(
+            f"vision.patch_size is {patch_size}; a convolutional stem halves the picture again and again, so give a "
+            "power of 2, such as 16"
+        )
     width, num_heads = config.width or own.width, config.num_heads or own.num_heads
     if width % num_heads:
         raise InputError(f"vision.width {width} is no multiple of vision.num_heads, {num_heads}; change one of them")

@@ -1,0 +1,219 @@
+"""The pair test: does a coach listen to what was asked? No torch.
+
+The same clip is shown under its right instruction and under an opposite one (another count, spoon, heat, object), and
+counts only if both verdicts are right. Who has learnt when a step ends, and reports a mistake whenever one is possible,
+scores well elsewhere and 0 here (spec/simkitchen.md, the pair test). It works on any corpus with counterfactuals.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livemamba.coaching.events import Event
+from livemamba.coaching.watchers import StepWatcher
+from livemamba.data.augment.counterfactual import drawn_opposite
+from livemamba.data.step_clips import Counterfactual, StepClip
+from livemamba.errors import InputError
+from livemamba.ticks import TICKS_PER_SECOND, Frame, tick_at_or_after
+
+FEEDBACK = ("mistake", "divergence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One clip, twice.
+
+    Attributes:
+        right: under the instruction that it follows.
+        wrong: under an opposite one.
+        opposite: that one.
+    """
+
+    right: StepClip
+    wrong: StepClip
+    opposite: Counterfactual
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairRules:
+    """What makes a verdict right.
+
+    Attributes:
+        window_s: whole width of the window around the step's end and around the moment at which a mistake shows;
+            the benchmark's, 30 s, divided by the simulated kitchen's time factor.
+        timed: whether a success must come within the window around the end, and feedback not before the window of
+            the moment at which it shows. Without, only what is said counts.
+    """
+
+    window_s: float
+    timed: bool = True
+
+    @property
+    def half_ticks(self) -> int:
+        """Whole ticks within half the window."""
+        return int(self.window_s / 2 * TICKS_PER_SECOND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairResult:
+    """What became of a pair.
+
+    Attributes:
+        pair: which.
+        right: whether the verdict under the right instruction was right.
+        wrong: whether the one under the opposite was.
+    """
+
+    pair: Pair
+    right: bool
+    wrong: bool
+
+    @property
+    def both(self) -> bool:
+        """Whether the pair counts."""
+        return self.right and self.wrong
+
+
+def pairs_of(clips: Sequence[StepClip], *, most: int | None = None, seed: int = 0) -> list[Pair]:
+    """A pair of each clip that has an opposite, drawn by seed.
+
+    Args:
+        clips: of a split.
+        most: so many at most, drawn by seed too; None for all.
+        seed: of the draws.
+
+    Raises:
+        InputError: if no clip has an opposite.
+    """
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(clips)) if most is not None else np.arange(len(clips))
+    pairs: list[Pair] = []
+    for place in order:
+        clip = clips[int(place)]
+        opposite = drawn_opposite(clip, random)
+        if opposite is not None and (most is None or len(pairs) < most):
+            pairs.append(Pair(right=clip.right(), wrong=clip.under(opposite), opposite=opposite))
+    if not pairs:
+        raise InputError("no clip has an opposite instruction; the pair test needs a corpus with counterfactuals")
+    return pairs
+
+
+def last_tick(clip: StepClip, rules: PairRules) -> int:
+    """The last tick at which anything said could still count."""
+    return clip.end_tick - 1 + rules.half_ticks
+
+
+def right_verdict(events: Iterable[Event], clip: StepClip, rules: PairRules) -> bool:
+    """Under the right instruction: a success about when the step ends, and no feedback before it."""
+    end = clip.end_tick - 1
+    for event in sorted(events, key=lambda event: event.tick):
+        if event.kind in FEEDBACK:
+            return False
+        if event.kind == "success":
+            return not rules.timed or abs(event.tick - end) <= rules.half_ticks
+    return False
+
+
+def wrong_verdict(events: Iterable[Event], clip: StepClip, rules: PairRules) -> bool:
+    """Under an opposite instruction: feedback once it shows, and no success before it."""
+    seen = tick_at_or_after(clip.messages[0].time_s)
+    for event in sorted(events, key=lambda event: event.tick):
+        if event.kind == "success":
+            return False
+        if event.kind in FEEDBACK:
+            return not rules.timed or event.tick >= seen - rules.half_ticks
+    return False
+
+
+WatchClip = Callable[[StepClip, int], Sequence[Event]]
+"""What a system says about a clip: the clip, the last tick it is shown."""
+
+
+def run_pairs(pairs: Iterable[Pair], watch: WatchClip, rules: PairRules) -> list[PairResult]:
+    """Each pair through a system.
+
+    Args:
+        pairs: which.
+        watch: shows a clip from its first tick to the last, or until the system ends the step.
+        rules: what makes a verdict right.
+    """
+    return [
+        PairResult(
+            pair=pair,
+            right=right_verdict(watch(pair.right, last_tick(pair.right, rules)), pair.right, rules),
+            wrong=wrong_verdict(watch(pair.wrong, last_tick(pair.wrong, rules)), pair.wrong, rules),
+        )
+        for pair in pairs
+    ]
+
+
+def watched(watcher: StepWatcher, clip: StepClip, frames: Iterable[Frame]) -> list[Event]:
+    """What a watcher says about a clip.
+
+    Args:
+        watcher: a new one, or one whose steps are independent.
+        clip: gives instruction and plan.
+        frames: from the clip's first tick on.
+    """
+    watcher.start(clip.plan, clip.instruction, clip.first_tick)
+    events: list[Event] = []
+    for frame in frames:
+        said = watcher.see(frame)
+        events += said
+        if any(event.kind == "advance" for event in said):
+            break
+    return events
+
+
+# --- the score ---------------------------------------------------------------------------------------
+
+
+def pair_scores(results: Sequence[PairResult], *, seed: int = 0, resamples: int = 2000) -> dict[str, Any]:
+    """Shares of pairs in which both verdicts are right: overall, by mistake category, by field; JSON-ready.
+
+    Args:
+        results: at least one.
+        seed: of the bootstrap over videos.
+        resamples: of it.
+    """
+    return {
+        "pairs": len(results),
+        "both": _share(result.both for result in results),
+        "both_95": bootstrap_share([(result.pair.right.video_id, result.both) for result in results], seed, resamples),
+        "right": _share(result.right for result in results),
+        "wrong": _share(result.wrong for result in results),
+        "by_category": _by(results, lambda result: result.pair.opposite.category),
+        "by_field": _by(results, lambda result: result.pair.opposite.field),
+    }
+
+
+def _share(values: Iterable[bool]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _by(results: Sequence[PairResult], name: Callable[[PairResult], str]) -> Mapping[str, Mapping[str, float]]:
+    groups: dict[str, list[bool]] = {}
+    for result in results:
+        groups.setdefault(name(result), []).append(result.both)
+    return {key: {"both": _share(groups[key]), "pairs": len(groups[key])} for key in sorted(groups)}
+
+
+def bootstrap_share(values: Sequence[tuple[str, bool]], seed: int, resamples: int) -> list[float]:
+    """95% interval of a share, resampled over videos: clips of one video are not independent.
+
+    Args:
+        values: (video id, whether it counts).
+        seed: of the draws.
+        resamples: how many.
+    """
+    videos = sorted({video for video, _ in values})
+    place = {video: number for number, video in enumerate(videos)}
+    good, count = np.zeros(len(videos)), np.zeros(len(videos))
+    for video, value in values:
+        good[place[video]] += value
+        count[place[video]] += 1
+    drawn = np.random.default_rng(seed).integers(len(videos), size=(resamples, len(videos)))
+    shares = good[drawn].sum(1) / np.maximum(count[drawn].sum(1), 1)
+    return [float(value) for value in np.percentile(shares, [2.5, 97.5])]

@@ -1,0 +1,1 @@
+"""The parts of the training loop worth testing; `train/` has the scripts."""

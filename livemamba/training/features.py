@@ -1,0 +1,77 @@
+"""Features of whole videos by a frozen vision encoder, for the cache.
+
+Letters: T frames, K kept tokens, W vision width.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from livemamba.data.cache import CacheKey, FeatureCache
+from livemamba.errors import InputError
+from livemamba.model.livemamba import LiveMamba
+from livemamba.ticks import Frame
+from livemamba.video.preprocess import preprocess, preprocess_key
+from livemamba.video.source import open_source
+
+FRAMES_AT_ONCE = 32
+
+
+def cache_key(live: LiveMamba) -> CacheKey:
+    """What a network's features depend on: its vision part, whole, and nothing behind it."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(live.vision.state_dict().items()):
+        digest.update(name.encode() + weight.detach().cpu().contiguous().numpy().tobytes())
+    vision = live.vision
+    return CacheKey(
+        encoder=digest.hexdigest()[:16],
+        preprocessing=preprocess_key(vision.image_size, vision.mean, vision.std),
+        keep=min(live.config.pruning.keep, vision.num_tokens),
+        dominant=live.config.pruning.dominant,
+        width=vision.width,
+    )
+
+
+@torch.inference_mode()
+def video_features(live: LiveMamba, video: str | Path) -> Tensor:
+    """Features of a video at every tick from 0: (T, K, W) on the CPU.
+
+    Raises:
+        InputError: if it has no frame, or doesn't start at tick 0.
+    """
+    with open_source(video) as source:
+        parts = [live.vision_tokens(pixels).cpu() for pixels in _pixels(live, source)]
+    if not parts:
+        raise InputError(f"{video}: no frame to make features of")
+    return torch.cat(parts)
+
+
+def _pixels(live: LiveMamba, frames: Iterable[Frame]) -> Iterator[Tensor]:
+    vision = live.vision
+    tick = 0
+    ahead = iter(frames)
+    while some := list(islice(ahead, FRAMES_AT_ONCE)):
+        for frame in some:
+            if frame.tick != tick:
+                raise InputError(f"frame of tick {frame.tick} where {tick} is due; features need every tick from 0")
+            tick += 1
+        pixels = preprocess([frame.pixels for frame in some], size=vision.image_size, mean=vision.mean, std=vision.std)
+        yield pixels.to(live.device)
+
+
+def cache_videos(live: LiveMamba, videos: Iterable[Path], cache: FeatureCache) -> Iterator[str]:
+    """Make what is missing; yields each video's id when its features are there.
+
+    Args:
+        live: in evaluation mode.
+        videos: files; a file's name without its ending is the video's id.
+        cache: made with `cache_key(live)`.
+    """
+    for video in videos:
+        if video.stem not in cache:
+            cache.write(video.stem, video_features(live, video))
+        yield video.stem

@@ -1,0 +1,285 @@
+"""Stage 0: vision encoder and Q-Former learn from single frames what state the simulated world is in.
+
+The paper starts from a pretrained encoder; a model from scratch has none. The head that names the state is dropped
+afterwards (spec/simkitchen.md, training the tiny model).
+Letters: B frames, F fields of the state, Q embeddings of a frame, S side of the input, W backbone width.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass as plain_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from livemamba.config import Positive
+from livemamba.data.captaincook4d import read_annotations
+from livemamba.errors import InputError, MissingError
+from livemamba.files import whole_file
+from livemamba.json_files import read_json
+from livemamba.model.livemamba import LiveMamba
+from livemamba.training.config import STRICT, OptimConfig, RunConfig
+from livemamba.training.loop import Sums
+from livemamba.video.preprocess import preprocess
+from livemamba.video.source import open_source
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Stage0Config:
+    """Stage 0.
+
+    Attributes:
+        run: timetable.
+        optim: optimiser.
+        init: the checkpoint to start from, untrained as a rule (`livemamba init`).
+        corpora: simulated corpora with states whose train splits are learnt from.
+        validation: corpora whose validation splits are scored.
+        batch_size: frames a step, over all processes.
+        changing: how much likelier a frame is drawn whose state differs from a neighbour's.
+        validation_frames: so many are scored.
+    """
+
+    run: RunConfig
+    optim: OptimConfig
+    init: str
+    corpora: tuple[str, ...] = Field(min_length=1)
+    validation: tuple[str, ...]
+    batch_size: Positive = 64
+    changing: float = 3.0
+    validation_frames: Positive = 2000
+
+
+# --- frames with their states --------------------------------------------------------------------------
+
+
+@plain_dataclass(frozen=True, kw_only=True)
+class StateFrames:
+    """Frames of a split, decoded once and kept on disk, with the world's state at each.
+
+    Attributes:
+        pixels: for each video (T, h, w, 3) uint8, not in memory.
+        states: for each (T, F) class numbers.
+        fields: name -> classes.
+    """
+
+    pixels: Sequence[npt.NDArray[np.uint8]]
+    states: Sequence[npt.NDArray[np.uint8]]
+    fields: Mapping[str, Sequence[str]]
+
+
+def read_state_frames(corpora: Sequence[str], split: str, cache: Path) -> StateFrames:
+    """The frames of a split of some corpora.
+
+    Args:
+        corpora: folders, written by `livemamba simulate --states`.
+        split: train or validation.
+        cache: where decoded frames are kept; made if it isn't there.
+
+    Raises:
+        MissingError: if videos or states are missing.
+        InputError: if the corpora differ in their fields, or a video and its states in length.
+    """
+    pixels: list[npt.NDArray[np.uint8]] = []
+    states: list[npt.NDArray[np.uint8]] = []
+    fields: Mapping[str, Sequence[str]] | None = None
+    for corpus in corpora:
+        details = read_json(Path(corpus) / "simkitchen.json", what="details of a simulated corpus")
+        if fields not in (None, details.get("state_fields")):
+            raise InputError(f"{corpus}: other state fields than {corpora[0]}'s; generate both with one version")
+        fields = details["state_fields"]
+        videos = read_annotations(corpus).splits[split]
+        for video in tqdm(videos, desc=f"frames of {Path(corpus).name}", disable=None, leave=False):
+            rows = _states(Path(corpus), video)
+            frames = _decoded(Path(corpus) / "videos" / f"{video}.mp4", cache / Path(corpus).name / f"{video}.npy")
+            if abs(len(frames) - len(rows)) > 1:
+                raise InputError(f"{corpus}: video {video} has {len(frames)} ticks, its states {len(rows)}")
+            count = min(len(frames), len(rows))
+            pixels.append(frames[:count])
+            states.append(rows[:count])
+    if not pixels or fields is None:
+        raise InputError(f"{', '.join(corpora)}: no video in split {split}; generate more episodes")
+    return StateFrames(pixels=pixels, states=states, fields=fields)
+
+
+def _states(corpus: Path, video: str) -> npt.NDArray[np.uint8]:
+    path = corpus / "states" / f"{video}.npy"
+    if not path.is_file():
+        raise MissingError(f"{path} does not exist; generate the corpus with `livemamba simulate --states`")
+    rows: npt.NDArray[np.uint8] = np.load(path)
+    return rows
+
+
+def _decoded(video: Path, kept: Path) -> npt.NDArray[np.uint8]:
+    """The frames at every tick, decoded once."""
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with open_source(video) as source:
+            frames = np.stack([frame.pixels for frame in source])
+        with whole_file(kept) as partial, partial.open("wb") as file:
+            np.save(file, frames)
+    loaded: npt.NDArray[np.uint8] = np.load(kept, mmap_mode="r")
+    return loaded
+
+
+def frame_weights(states: Sequence[npt.NDArray[np.uint8]], changing: float) -> npt.NDArray[np.float64]:
+    """How likely each frame is drawn, all videos in a row: more often where the state changes."""
+    weights = []
+    for rows in states:
+        changed = (rows[1:] != rows[:-1]).any(1)
+        near = np.concatenate([changed, [False]]) | np.concatenate([[False], changed])
+        weights.append(np.where(near, changing, 1.0))
+    joined = np.concatenate(weights)
+    return np.asarray(joined / joined.sum(), dtype=np.float64)
+
+
+def class_weights(states: Sequence[npt.NDArray[np.uint8]], num_classes: Sequence[int]) -> list[Tensor]:
+    """For each field, the weight of each class: the inverse root of how often it comes, mean 1 over frames."""
+    rows = np.concatenate(states)
+    weights = []
+    for field, count in enumerate(num_classes):
+        seen = np.bincount(rows[:, field], minlength=count)[:count]
+        inverse = 1.0 / np.sqrt(np.maximum(seen, 50.0))
+        weights.append(torch.from_numpy(inverse / (inverse * seen / seen.sum()).sum()).float())
+    return weights
+
+
+# --- the network with its head -------------------------------------------------------------------------
+
+
+class StateModule(nn.Module):
+    """Frames in, the loss of naming the state out.
+
+    Args:
+        live: the network, of which vision and Q-Former are trained.
+        num_classes: of each field.
+        weights: of each field's classes.
+    """
+
+    def __init__(self, live: LiveMamba, num_classes: Sequence[int], weights: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.live = live
+        live.requires_grad_(False)
+        live.vision.unfreeze()
+        live.qformer.requires_grad_(True)
+        self.num_classes = list(num_classes)
+        width = live.config.qformer.num_queries * live.config.backbone.hidden_size
+        self.head = _head(width, sum(num_classes))
+        # The encoder's own head: through the Q-Former alone its gradient is weak for a long time.
+        self.patch_head = _head(live.vision.num_patches * live.vision.width, sum(num_classes))
+        self.weights: Tensor
+        self.register_buffer("weights", torch.cat(list(weights)), persistent=False)
+
+    def scores(self, pixels: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """(B, classes) for each field, from the frame's embeddings and from the encoder's patches.
+
+        Args:
+            pixels: (B, 3, S, S).
+        """
+        seen = self.live.vision(pixels)
+        patches = seen.features[:, -self.live.vision.num_patches :]
+        embeddings = self.live.qformer(self.live.pruned(seen))
+        scores = self.head(embeddings.flatten(1)), self.patch_head(patches.flatten(1))
+        return torch.split(scores[0], self.num_classes, dim=1), torch.split(scores[1], self.num_classes, dim=1)
+
+    def forward(self, batch: tuple[Tensor, Tensor]) -> Sums:
+        """Loss and accuracy, mean over fields.
+
+        Args:
+            batch: pixels (B, 3, S, S) and states (B, F) int64.
+        """
+        pixels, states = batch
+        count = torch.tensor(float(states.numel()), device=pixels.device)
+        sums: Sums = {}
+        for name, scores in zip(("", "patch_"), self.scores(pixels), strict=True):
+            loss, right = self._held_against(scores, states)
+            sums |= {f"{name}loss": torch.stack([loss, count]), f"{name}accuracy": torch.stack([right, count])}
+        sums["loss"] = torch.stack([sums["loss"][0] + sums["patch_loss"][0], count])
+        return sums
+
+    def _held_against(self, scores: Sequence[Tensor], states: Tensor) -> tuple[Tensor, Tensor]:
+        weights = torch.split(self.weights, self.num_classes)
+        loss, right = states.new_zeros((), dtype=torch.float32), states.new_zeros(())
+        for field, given in enumerate(scores):
+            loss = loss + F.cross_entropy(given, states[:, field], weight=weights[field], reduction="none").sum()
+            right = right + (given.argmax(1) == states[:, field]).sum()
+        return loss, right.float()
+
+
+class Stage0Task:
+    """Random frames and their states.
+
+    Args:
+        live: the network.
+        config: of the stage.
+        cache: where decoded frames are kept.
+    """
+
+    def __init__(self, live: LiveMamba, config: Stage0Config, cache: Path) -> None:
+        self.live, self.config = live, config
+        self._train = read_state_frames(config.corpora, "train", cache)
+        self._validation = read_state_frames(config.validation, "validation", cache) if config.validation else None
+        num_classes = [len(classes) for classes in self._train.fields.values()]
+        self.module = StateModule(live, num_classes, class_weights(self._train.states, num_classes))
+        self._cumulated = np.cumsum(frame_weights(self._train.states, config.changing))
+        self._ends = np.cumsum([len(rows) for rows in self._train.states])
+        live.provenance["vision"] = live.provenance["qformer"] = "stage 0, trained on states of the simulated kitchen"
+
+    def batch(self, step: int, rank: int, world_size: int) -> tuple[Tensor, Tensor]:
+        """See `Task`."""
+        random = np.random.default_rng((self.config.run.seed, step))
+        drawn = np.searchsorted(self._cumulated, random.random(self.config.batch_size) * self._cumulated[-1])
+        return self._frames(self._train, self._ends, drawn[rank::world_size])
+
+    def _frames(
+        self, frames: StateFrames, ends: npt.NDArray[np.int64], numbers: Sequence[int] | npt.NDArray[np.int64]
+    ) -> tuple[Tensor, Tensor]:
+        videos = np.searchsorted(ends, numbers, side="right")
+        ticks = numbers - ends[videos] + np.array([len(frames.states[video]) for video in videos])
+        places = list(zip(videos, ticks, strict=True))
+        vision = self.live.vision
+        pixels = preprocess(
+            [frames.pixels[video][tick] for video, tick in places],
+            size=vision.image_size,
+            mean=vision.mean,
+            std=vision.std,
+        )
+        states = np.stack([frames.states[video][tick] for video, tick in places]).astype(np.int64)
+        return pixels, torch.from_numpy(states)
+
+    def validate(self, step: int) -> Mapping[str, float]:
+        """Accuracies on frames of the validation split, evenly spaced: of all fields, and each field's over classes."""
+        if self._validation is None:
+            return {}
+        ends = np.cumsum([len(rows) for rows in self._validation.states])
+        count = min(self.config.validation_frames, int(ends[-1]))
+        numbers = np.linspace(0, ends[-1] - 1, count).astype(np.int64)
+        guesses, truths = [], []
+        for part in _parts(numbers, 64):
+            pixels, states = self._frames(self._validation, ends, part)
+            guesses.append(torch.stack([scores.argmax(1) for scores in self.module.scores(pixels)[0]], dim=1))
+            truths.append(states)
+        guess, truth = torch.cat(guesses).numpy(), torch.cat(truths).numpy()
+        fields = list(self._validation.fields)
+        values = {"accuracy": float((guess == truth).mean())}
+        return values | {f"balanced {name}": _balanced(guess[:, at], truth[:, at]) for at, name in enumerate(fields)}
+
+
+def _head(width: int, num_classes: int) -> nn.Sequential:
+    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, num_classes))
+
+
+def _balanced(guess: npt.NDArray[Any], truth: npt.NDArray[Any]) -> float:
+    """Accuracy, mean over the classes that occur."""
+    return float(np.mean([(guess[truth == value] == value).mean() for value in np.unique(truth)]))
+
+
+def _parts(numbers: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]

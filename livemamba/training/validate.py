@@ -1,0 +1,175 @@
+"""Scores while training: the pair test and the benchmark's own metrics, on cached features. Quick, by traces.
+
+The real runs, through `Stream`, are those of `eval/`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from livemamba.config import ThresholdConfig
+from livemamba.data.simkitchen import read_rows, read_step_clips
+from livemamba.data.sources import Features
+from livemamba.data.step_clips import StepClip
+from livemamba.evaluation.interactive_cooking import count, ic_acc, mistake_scores, score_videos
+from livemamba.evaluation.pair_test import (
+    Pair,
+    PairResult,
+    PairRules,
+    last_tick,
+    pairs_of,
+    right_verdict,
+    wrong_verdict,
+)
+from livemamba.evaluation.rules import ScoringRules
+from livemamba.model.livemamba import LiveMamba
+from livemamba.ticks import tick_to_s
+from livemamba.timeline import Message, Timeline
+from livemamba.training.traces import Trace, events_at, traces
+
+GRID = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Thresholds that are tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Scores at one setting of the thresholds.
+
+    Attributes:
+        success, mistake: the thresholds.
+        pair: share of pairs with both verdicts right.
+        right, wrong: shares of single verdicts.
+        ic_acc: 0 to 100, turn-based.
+        f1: of mistakes, turn-based.
+    """
+
+    success: float
+    mistake: float
+    pair: float
+    right: float
+    wrong: float
+    ic_acc: float
+    f1: float
+
+    @property
+    def objective(self) -> float:
+        """What the thresholds are chosen by: each of the three as a share, alike."""
+        return self.pair + self.ic_acc / 100 + self.f1
+
+    def to_dict(self) -> dict[str, float]:
+        """For metrics."""
+        return dict(vars(self))
+
+
+def with_thresholds(success: float, mistake: float) -> ThresholdConfig:
+    """Thresholds for the kinds: divergences are feedback as mistakes are, a silent end is an end as a success is."""
+    return ThresholdConfig(success=success, mistake=mistake, divergence=mistake, advance=success)
+
+
+class Validator:
+    """Pairs and turns of a split, with features, scored again and again.
+
+    Args:
+        corpora: folder and features of each.
+        split: of them.
+        window_s: the scoring window.
+        most_pairs: so many pairs, drawn by seed 0.
+        most_turns: so many of the steps as they were given; whole videos.
+    """
+
+    def __init__(
+        self,
+        corpora: Sequence[tuple[str, Features]],
+        *,
+        split: str,
+        window_s: float,
+        most_pairs: int,
+        most_turns: int,
+    ) -> None:
+        self.rules = PairRules(window_s=window_s)
+        self.scoring = ScoringRules(window_s=window_s)
+        self._pairs: list[tuple[Pair, Features]] = []
+        self._turns: list[tuple[StepClip, Features]] = []
+        self._rows: list[Timeline] = []
+        for folder, features in corpora:
+            clips = read_step_clips(folder, split)
+            pairs = pairs_of(clips, most=most_pairs // len(corpora), seed=0)
+            self._pairs += [(pair, features) for pair in pairs]
+            for row in read_rows(folder, split):
+                own = [clip for clip in clips if clip.video_id == row.video_id]
+                if len(self._turns) + len(own) <= most_turns:
+                    self._rows.append(row)
+                    self._turns += [(clip, features) for clip in own]
+
+    def __call__(self, live: LiveMamba) -> Mapping[str, float]:
+        """The best setting's scores."""
+        return max(self.grid(live), key=lambda scored: scored.objective).to_dict()
+
+    def grid(self, live: LiveMamba) -> list[Scored]:
+        """Scores at every setting of the thresholds.
+
+        Args:
+            live: in evaluation mode.
+        """
+        both = [clip for pair, _ in self._pairs for clip in (pair.right, pair.wrong)]
+        features = [features for _, features in self._pairs for _ in range(2)]
+        paired = self._traced(live, list(zip(both, features, strict=True)))
+        turns = self._traced(live, self._turns)
+        return [self._scored(paired, turns, success, mistake) for success in GRID for mistake in GRID]
+
+    def _traced(self, live: LiveMamba, clips: Sequence[tuple[StepClip, Features]]) -> list[Trace]:
+        return list(
+            traces(
+                live,
+                [
+                    (clip, features, min(last_tick(clip, self.rules) + 1, features.length(clip.video_id)))
+                    for clip, features in clips
+                ],
+            )
+        )
+
+    def _scored(self, paired: Sequence[Trace], turns: Sequence[Trace], success: float, mistake: float) -> Scored:
+        thresholds = with_thresholds(success, mistake)
+        said = [events_at(trace, thresholds) for trace in paired]
+        results = [
+            PairResult(
+                pair=pair,
+                right=right_verdict(said[2 * place], pair.right, self.rules),
+                wrong=wrong_verdict(said[2 * place + 1], pair.wrong, self.rules),
+            )
+            for place, (pair, _) in enumerate(self._pairs)
+        ]
+        counts = count(score_videos(self._rows, self._predictions(turns, thresholds), self.scoring))
+        return Scored(
+            success=success,
+            mistake=mistake,
+            pair=float(np.mean([result.both for result in results])),
+            right=float(np.mean([result.right for result in results])),
+            wrong=float(np.mean([result.wrong for result in results])),
+            ic_acc=ic_acc(counts) or 0.0,
+            f1=mistake_scores(counts).f1,
+        )
+
+    def _predictions(
+        self, turns: Sequence[Trace], thresholds: ThresholdConfig
+    ) -> Mapping[str, Sequence[Timeline] | Timeline]:
+        predictions: dict[str, list[Timeline]] = {row.video_id: [] for row in self._rows}
+        for trace in turns:
+            clip = trace.clip
+            asked = Message(time_s=tick_to_s(clip.first_tick), kind="instruction", text=clip.instruction)
+            said = [
+                event.message(tick_to_s(event.tick))
+                for event in events_at(trace, thresholds)
+                if event.kind != "advance"
+            ]
+            row = Timeline(video_id=clip.video_id, messages=(asked, *said))
+            predictions[clip.video_id].append(row)
+        return {video: tuple(rows) for video, rows in predictions.items()}
+
+
+def calibrated(live: LiveMamba, validator: Validator) -> tuple[LiveMamba, Scored]:
+    """The network with the thresholds that score best on validation, and those scores."""
+    best = max(validator.grid(live), key=lambda scored: scored.objective)
+    decoding = replace(live.config.decoding, thresholds=with_thresholds(best.success, best.mistake))
+    return live.with_decoding(decoding), best
