@@ -156,7 +156,8 @@ class DialogueConfig:
         end_of_text_id: closes a response while the step goes on.
         padding_id: fills batches.
         prompts: templates by domain, with {recipe}, {steps} and {instruction}; a recipe's `domain` picks one.
-        prompt_steps: the steps that a prompt lists: the whole recipe's, those that remain, or the next two.
+        prompt_steps: the steps that a prompt lists: the whole recipe's, those that remain, or the one after the
+            instructed step alone (short, for small models).
     """
 
     vision_id: TokenId = 50277

@@ -80,3 +80,14 @@ def make_frames():
         ]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory) -> Path:
+    """A simulated corpus of varied recipes with videos of 32 pixels and the world's states."""
+    from livemamba.simkitchen.corpus import CorpusSettings
+    from livemamba.simkitchen.writer import write_corpus
+
+    folder = tmp_path_factory.mktemp("corpora") / "tiny"
+    write_corpus(folder, CorpusSettings(episodes=8, seed=3, varied=True), size=32, fps=2, with_states=True)
+    return folder

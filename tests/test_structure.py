@@ -17,12 +17,14 @@ MAY_USE = {
     "video": set(),
     "model": {"ops", "dialogue", "video"},
     "coaching": {"dialogue", "model"},
-    "data": set(),
+    "data": {"dialogue"},
     "evaluation": {"coaching", "data"},
     "simkitchen": {"data", "evaluation", "video"},
+    "training": {"coaching", "data", "dialogue", "evaluation", "model", "simkitchen", "video"},
     "commands": {"coaching", "data", "dialogue", "evaluation", "model", "simkitchen", "video"},
 }
 TORCH_FREE = WORDS | {"coaching", "data", "evaluation", "simkitchen", "cli"}
+HOLDS_TENSORS = {"data/cache.py", "data/collate.py", "data/sources.py"}  # of the torch-free rooms
 
 
 def _imports(path: Path):
@@ -61,7 +63,9 @@ def test_the_coaching_room_touches_the_model_in_one_place():
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if _room(path) in TORCH_FREE], ids=lambda path: str(path.relative_to(PACKAGE))
+    "path",
+    [path for path in FILES if _room(path) in TORCH_FREE and str(path.relative_to(PACKAGE)) not in HOLDS_TENSORS],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_torch_free_rooms_name_no_torch(path):
     named = {name.split(".")[0] for name in _imports(path)}

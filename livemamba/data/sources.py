@@ -7,12 +7,10 @@ Letters: T frames, K kept tokens, W vision width.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
@@ -139,44 +137,3 @@ class ClipSource:
         batches = [groups[start : start + self.groups_per_batch] for start in range(0, size, self.groups_per_batch)]
         order = np.random.default_rng((self.seed, 2, number)).permutation(self.pool)
         return [batches[place] for place in order]
-
-
-class StateFeatures:
-    """The simulated world's state in place of features: for trainings that see the ground truth.
-
-    Args:
-        folder: of a corpus with states.
-        keep: K; the fields must fit, what is left is zeros.
-        width: W.
-    """
-
-    def __init__(self, folder: str | Path, *, keep: int, width: int) -> None:
-        from livemamba.simkitchen import state
-
-        self.folder, self.keep, self.width = Path(folder) / "states", keep, width
-        if len(state.FIELDS) > keep:
-            raise InputError(f"{len(state.FIELDS)} fields of the state for {keep} tokens a frame; raise pruning.keep")
-        self._tokens = state.tokens
-
-    def read(self, video_id: str, ticks: Sequence[int]) -> Tensor:
-        """(len(ticks), K, W) float32.
-
-        Raises:
-            InputError: if the video has no states, or not so many.
-        """
-        rows = self._rows(video_id)
-        if max(ticks) >= len(rows):
-            raise InputError(f"{video_id}: tick {max(ticks)} of {len(rows)}")
-        tokens = torch.from_numpy(self._tokens(np.asarray(rows[list(ticks)], dtype=np.int64), self.width))
-        return torch.nn.functional.pad(tokens, (0, 0, 0, self.keep - tokens.shape[1]))
-
-    def length(self, video_id: str) -> int:
-        """Ticks of a video."""
-        return len(self._rows(video_id))
-
-    def _rows(self, video_id: str) -> npt.NDArray[np.uint8]:
-        path = self.folder / f"{video_id}.npy"
-        if not path.is_file():
-            raise InputError(f"{path} does not exist; generate the corpus with `livemamba simulate --states`")
-        rows: npt.NDArray[np.uint8] = np.load(path, mmap_mode="r")
-        return rows

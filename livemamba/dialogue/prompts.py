@@ -27,7 +27,7 @@ def coaching_prompt(config: DialogueConfig, recipe: Recipe, plan: Plan, instruct
     if template is None:
         known = ", ".join(sorted(config.prompts))
         raise InputError(f"recipe {recipe.name!r} has domain {recipe.domain!r}; the model has prompts for {known}")
-    listed = {"recipe": recipe.plan.steps, "remaining": plan.steps, "next": plan.steps[:2]}[config.prompt_steps]
+    listed = {"recipe": recipe.plan.steps, "remaining": plan.steps, "next": plan.steps[1:2]}[config.prompt_steps]
     steps = "\n".join(f"{number}. {recipe.text(step)}." for number, step in enumerate(listed, 1))
     parts = {"recipe": recipe.name, "steps": steps, "instruction": instruction}
     # One pass, and not str.format: recipes and templates may hold braces of their own.

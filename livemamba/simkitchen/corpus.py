@@ -77,14 +77,13 @@ def plan_corpus(settings: CorpusSettings) -> tuple[Planned, ...]:
     numbers: dict[int, int] = {}
     for split, count in split_sizes(settings).items():
         dishes = _dishes(split)
+        chances = odds(settings.rates, dishes)
         if settings.varied:
             dishes = _variants(dishes, settings.seed, split, count, first=len(planned))
-        chances = odds(settings.rates, dishes) if count else None
         first, many = _KITCHENS[split]
         if settings.varied and split == "train":
             first, many = _MANY_KITCHENS
         for index in range(count):
-            assert chances is not None
             dish = dishes[index % len(dishes)]
             key = (settings.seed, SPLITS.index(split), index)
             kitchen = first + int(stream(key, "kitchen").integers(many))

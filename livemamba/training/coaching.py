@@ -19,11 +19,11 @@ from livemamba.config import Positive
 from livemamba.data.cache import FeatureCache
 from livemamba.data.collate import Batch, Target
 from livemamba.data.simkitchen import read_step_clips
-from livemamba.data.sources import AugmentConfig, ClipSource, Features, StateFeatures
+from livemamba.data.sources import AugmentConfig, ClipSource, Features
 from livemamba.errors import InputError
 from livemamba.model.livemamba import LiveMamba
 from livemamba.training.config import STRICT, OptimConfig, RunConfig
-from livemamba.training.features import cache_key
+from livemamba.training.features import StateFeatures, cache_key
 from livemamba.training.loop import Sums
 
 Trained = Literal["qformer", "special_tokens", "backbone"]

@@ -1,19 +1,23 @@
-"""Features of whole videos by a frozen vision encoder, for the cache.
+"""Features of whole videos: by a frozen vision encoder, for the cache; or the simulated world's state in their place.
 
 Letters: T frames, K kept tokens, W vision width.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from livemamba.data.cache import CacheKey, FeatureCache
 from livemamba.errors import InputError
 from livemamba.model.livemamba import LiveMamba
+from livemamba.simkitchen import state
 from livemamba.ticks import Frame
 from livemamba.video.preprocess import preprocess, preprocess_key
 from livemamba.video.source import open_source
@@ -75,3 +79,41 @@ def cache_videos(live: LiveMamba, videos: Iterable[Path], cache: FeatureCache) -
         if video.stem not in cache:
             cache.write(video.stem, video_features(live, video))
         yield video.stem
+
+
+class StateFeatures:
+    """The simulated world's state in place of features: for trainings that see the ground truth.
+
+    Args:
+        folder: of a corpus with states.
+        keep: K; the fields must fit, what is left is zeros.
+        width: W.
+    """
+
+    def __init__(self, folder: str | Path, *, keep: int, width: int) -> None:
+        self.folder, self.keep, self.width = Path(folder) / "states", keep, width
+        if len(state.FIELDS) > keep:
+            raise InputError(f"{len(state.FIELDS)} fields of the state for {keep} tokens a frame; raise pruning.keep")
+
+    def read(self, video_id: str, ticks: Sequence[int]) -> Tensor:
+        """(len(ticks), K, W) float32.
+
+        Raises:
+            InputError: if the video has no states, or not so many.
+        """
+        rows = self._rows(video_id)
+        if max(ticks) >= len(rows):
+            raise InputError(f"{video_id}: tick {max(ticks)} of {len(rows)}")
+        tokens = torch.from_numpy(state.tokens(np.asarray(rows[list(ticks)], dtype=np.int64), self.width))
+        return F.pad(tokens, (0, 0, 0, self.keep - tokens.shape[1]))
+
+    def length(self, video_id: str) -> int:
+        """Ticks of a video."""
+        return len(self._rows(video_id))
+
+    def _rows(self, video_id: str) -> npt.NDArray[np.uint8]:
+        path = self.folder / f"{video_id}.npy"
+        if not path.is_file():
+            raise InputError(f"{path} does not exist; generate the corpus with `livemamba simulate --states`")
+        rows: npt.NDArray[np.uint8] = np.load(path, mmap_mode="r")
+        return rows

@@ -29,7 +29,7 @@ def test_full_size_has_the_stated_parameters() -> None:
     assert layers == 4 * (own + cross + feed_forward) + norm
     assert round(layers / 1e6, 1) == 39.4
     whole = sum(parameter.numel() for parameter in qformer.parameters())
-    assert whole == layers + 32 * 768 + linear(768, 768)
+    assert whole == layers + 32 * 768 + linear(768, 768) + 2 * 1024  # queries, projection, the norm before
 
 
 def test_output_is_one_embedding_a_query_in_the_backbones_width() -> None:
@@ -70,10 +70,21 @@ def test_queries_start_apart_and_learn_apart() -> None:
 
 def test_weights_start_at_the_stated_spread() -> None:
     qformer = QFormer(QFormerConfig(num_hidden_layers=1), encoder_width=64, output_width=768)
-    assert qformer.queries.std().item() == pytest.approx(0.02, rel=0.05)
-    assert qformer.projection.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    spread = 768**-0.5
+    assert qformer.queries.std().item() == pytest.approx(spread, rel=0.05)
+    assert qformer.projection.weight.std().item() == pytest.approx(spread, rel=0.05)
     assert not qformer.projection.bias.any()
-    assert qformer(torch.randn(1, 9, 64)).std().item() == pytest.approx(0.02 * 768**0.5, rel=0.2)
+    assert qformer(torch.randn(1, 9, 64)).std().item() == pytest.approx(1.0, rel=0.2)
+
+
+def test_a_narrow_one_sees_the_frame_from_the_start() -> None:
+    qformer = QFormer(
+        QFormerConfig(hidden_size=64, num_attention_heads=4, intermediate_size=128), encoder_width=24, output_width=64
+    )
+    out = qformer(torch.randn(16, 11, 24))
+    assert out.std(0).mean() > 0.2 * out.std()  # between frames, against all in all
+    shifted = qformer(10 * torch.randn(16, 11, 24) + 5)  # InternViT's tokens come without a norm
+    assert shifted.std(0).mean() > 0.2 * shifted.std()
 
 
 def test_a_frame_alone_is_the_frame_in_a_batch() -> None:
