@@ -126,6 +126,7 @@ class CoachingModule(nn.Module):
         dialogue = live.config.dialogue
         mask[[dialogue.vision_id, dialogue.response_id, dialogue.next_id]] = 1.0
         table.requires_grad_(True)
+        table.only_some_rows = True  # type: ignore[attr-defined]
         table.register_hook(lambda gradient: gradient * mask.to(gradient))  # type: ignore[no-untyped-call]
 
     def forward(self, batch: Batch) -> Sums:

@@ -163,7 +163,9 @@ class _Loop:
         # Gradients are averaged over processes; the loss is to be the mean over all their targets.
         loss = sums["loss"][0] * world / total.clamp_min(1e-9)
         if not torch.isfinite(loss):
-            raise InputError(f"the loss of step {step} is {float(loss)}; lower optim.learning_rate, then --resume")
+            raise InputError(
+                f"the loss of step {step} is {float(loss.detach())}; lower optim.learning_rate, then --resume"
+            )
         self.accelerator.backward(loss)
         self.accelerator.clip_grad_norm_(wrapped.parameters(), self.optim.clip)
         optimizer.step()
@@ -229,11 +231,15 @@ class _Loop:
 
 
 def make_optimizer(module: nn.Module, optim: OptimConfig) -> torch.optim.AdamW:
-    """AdamW over what is trained: weight decay on matrices alone."""
+    """AdamW over what is trained: weight decay on matrices alone, and not on one of which only some rows learn."""
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    decays = [parameter.dim() > 1 and not getattr(parameter, "only_some_rows", False) for parameter in trained]
     groups = [
-        {"params": [parameter for parameter in trained if parameter.dim() > 1], "weight_decay": optim.weight_decay},
-        {"params": [parameter for parameter in trained if parameter.dim() <= 1], "weight_decay": 0.0},
+        {
+            "params": [one for one, decay in zip(trained, decays, strict=True) if decay],
+            "weight_decay": optim.weight_decay,
+        },
+        {"params": [one for one, decay in zip(trained, decays, strict=True) if not decay], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=optim.learning_rate, betas=(optim.beta1, optim.beta2))
 

@@ -160,9 +160,12 @@ class StateModule(nn.Module):
         live: the network, of which vision and Q-Former are trained.
         num_classes: of each field.
         weights: of each field's classes.
+        seed: of the heads' weights.
     """
 
-    def __init__(self, live: LiveMamba, num_classes: Sequence[int], weights: Sequence[Tensor]) -> None:
+    def __init__(
+        self, live: LiveMamba, num_classes: Sequence[int], weights: Sequence[Tensor], *, seed: int = 0
+    ) -> None:
         super().__init__()
         self.live = live
         live.requires_grad_(False)
@@ -170,9 +173,11 @@ class StateModule(nn.Module):
         live.qformer.requires_grad_(True)
         self.num_classes = list(num_classes)
         width = live.config.qformer.num_queries * live.config.backbone.hidden_size
-        self.head = _head(width, sum(num_classes))
-        # The encoder's own head: through the Q-Former alone its gradient is weak for a long time.
-        self.patch_head = _head(live.vision.num_patches * live.vision.width, sum(num_classes))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.head = _head(width, sum(num_classes))
+            # The encoder's own head: through the Q-Former alone its gradient is weak for a long time.
+            self.patch_head = _head(live.vision.num_patches * live.vision.width, sum(num_classes))
         self.weights: Tensor
         self.register_buffer("weights", torch.cat(list(weights)), persistent=False)
 
@@ -226,7 +231,9 @@ class Stage0Task:
         self._train = read_state_frames(config.corpora, "train", cache)
         self._validation = read_state_frames(config.validation, "validation", cache) if config.validation else None
         num_classes = [len(classes) for classes in self._train.fields.values()]
-        self.module = StateModule(live, num_classes, class_weights(self._train.states, num_classes))
+        self.module = StateModule(
+            live, num_classes, class_weights(self._train.states, num_classes), seed=config.run.seed
+        )
         self._cumulated = np.cumsum(frame_weights(self._train.states, config.changing))
         self._ends = np.cumsum([len(rows) for rows in self._train.states])
         live.provenance["vision"] = live.provenance["qformer"] = "stage 0, trained on states of the simulated kitchen"

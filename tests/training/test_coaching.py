@@ -1,0 +1,314 @@
+from dataclasses import replace
+
+import pytest
+import torch
+import yaml
+
+from livemamba.config import ThresholdConfig
+from livemamba.data.cache import FeatureCache
+from livemamba.data.collate import Target
+from livemamba.data.simkitchen import read_step_clips
+from livemamba.data.sources import AugmentConfig
+from livemamba.errors import InputError, MissingError
+from livemamba.model.livemamba import LiveMamba
+from livemamba.model.stream import Stream
+from livemamba.ticks import Frame
+from livemamba.training.checkpoint import checkpoints, find_resumed
+from livemamba.training.coaching import (
+    CoachingConfig,
+    CoachingTask,
+    CorpusConfig,
+    features_of,
+    losses,
+)
+from livemamba.training.config import OptimConfig, RunConfig
+from livemamba.training.features import StateFeatures, cache_key, cache_videos, video_features
+from livemamba.training.loop import train
+from livemamba.training.metrics import MetricsLog, read_metrics
+from livemamba.training.traces import KINDS, Trace, events_at, traces
+from livemamba.training.validate import Validator, calibrated
+
+
+def config_of(out, corpus, *, steps=4, **changes):
+    config = CoachingConfig(
+        run=RunConfig(out=str(out), steps=steps, seed=7, log_every=1, save_every=2, keep_checkpoints=2),
+        optim=OptimConfig(learning_rate=0.003, warmup_steps=2, decay_steps=2),
+        init="unused",
+        trained=("qformer", "backbone"),
+        corpora=(CorpusConfig(simkitchen=str(corpus)),),
+        augment=AugmentConfig(jitter_ticks=4, windows=0.5),
+        groups_per_batch=2,
+    )
+    return replace(config, **changes)
+
+
+def trained(live, config, **kwargs):
+    task = CoachingTask(live, config)
+    model = train(task, run=config.run, optim=config.optim, config=config, **kwargs)
+    return task, model
+
+
+def weights(live):
+    return {name: value.clone() for name, value in live.state_dict().items()}
+
+
+# --- the loss ------------------------------------------------------------------------------------------
+
+
+def test_losses_by_hand():
+    groups = torch.tensor([Target.SILENT, Target.MISTAKE, Target.MISTAKE, Target.KIND, Target.TEXT])
+    targets = torch.tensor([0, 1, 1, 2, 3])  # <vision> is 0, <response> 1
+    logits = torch.zeros(5, 4)
+    logits[0, 0] = 2.0  # silent, rightly
+    logits[1, 1] = 2.0  # responds, rightly
+    logits[2, 0] = 2.0  # stays silent, wrongly
+    logits[3, 2] = 2.0  # the right kind
+    logits[4, 1] = 2.0  # the wrong word
+    by_group = torch.ones(len(Target))
+    by_group[Target.MISTAKE] = 3.0
+    sums = losses(logits, targets, groups, by_group, vision_id=0)
+    right, wrong = -torch.log_softmax(logits[0], 0)[[0, 1]]
+    wanted = right * (1 + 3 + 1) + wrong * (3 + 1)
+    torch.testing.assert_close(sums["loss"], torch.stack([wanted, torch.tensor(9.0)]))
+    means = {name: (value[0] / value[1]).item() for name, value in sums.items() if value[1] > 0}
+    assert {name: means[name] for name in ("silent", "mistake", "kind", "text")} == {
+        "silent": 1.0,
+        "mistake": 0.5,
+        "kind": 1.0,
+        "text": 0.0,
+    }
+    assert "success" not in means
+
+
+def test_a_decision_is_right_if_it_beats_the_other_one_whatever_else_is_likely():
+    logits = torch.tensor([[0.0, 1.0, 9.0]])
+    sums = losses(logits, torch.tensor([1]), torch.tensor([Target.SUCCESS]), torch.ones(len(Target)), vision_id=0)
+    assert sums["success"].tolist() == [1.0, 1.0]
+
+
+def test_only_supervised_positions_count(live, tiny_corpus, tmp_path):
+    task = CoachingTask(live, config_of(tmp_path, tiny_corpus))
+    batch = task.batch(0, 0, 1)
+    logits, targets, groups = task.module.predict(batch)
+    assert len(logits) == int((batch.groups != 0).sum()) and logits.shape[1] == 608
+    assert (targets >= 0).all() and (groups > 0).all()
+    full, _ = live(batch.ids, visual=batch.visual, frames=live.qformer(batch.tokens), valid=batch.valid)
+    torch.testing.assert_close(full[batch.groups != 0], logits, rtol=1e-4, atol=1e-5)
+
+
+# --- what is trained -------------------------------------------------------------------------------------
+
+
+def test_stage_2_trains_qformer_and_backbone_and_leaves_the_encoder(live, tiny_corpus, tmp_path):
+    before = weights(live)
+    trained(live, config_of(tmp_path / "run", tiny_corpus))
+    after = weights(live)
+    changed = {name.split(".")[0] for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"qformer", "backbone"}
+    assert "trained by run" in live.provenance["backbone"] and "random" in live.provenance["vision"]
+
+
+def test_stage_1_trains_the_special_tokens_rows_alone(live, tiny_corpus, tmp_path):
+    before = weights(live)
+    config = config_of(tmp_path / "run", tiny_corpus, trained=("qformer", "special_tokens"))
+    config = replace(config, optim=replace(config.optim, weight_decay=0.0))
+    trained(live, config)
+    after = weights(live)
+    changed = {name for name in before if name.startswith("backbone") and not torch.equal(before[name], after[name])}
+    (table,) = changed
+    assert table == "backbone.backbone.embeddings.weight"
+    rows = (before[table] != after[table]).any(1).nonzero()[:, 0].tolist()
+    assert rows == [600, 601, 602]
+
+
+def test_weight_decay_spares_the_other_rows(live, tiny_corpus, tmp_path):
+    before = weights(live)["backbone.backbone.embeddings.weight"]
+    config = config_of(tmp_path / "run", tiny_corpus, trained=("qformer", "special_tokens"))
+    trained(live, replace(config, optim=replace(config.optim, weight_decay=0.5)))
+    after = weights(live)["backbone.backbone.embeddings.weight"]
+    assert torch.equal(before[:600], after[:600]) and not torch.equal(before[600:603], after[600:603])
+
+
+def test_it_learns(live, tiny_corpus, tmp_path):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=30)
+    config = replace(
+        config, run=replace(config.run, save_every=0), optim=OptimConfig(learning_rate=0.01, warmup_steps=5)
+    )
+    trained(live, config)
+    rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert rows[-1]["loss"] < 0.7 * rows[0]["loss"]
+
+
+# --- runs ------------------------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_equals_the_unbroken_one_bit_for_bit(make_live, tiny_corpus, tmp_path, monkeypatch):
+    unbroken = make_live()
+    trained(unbroken, config_of(tmp_path / "a", tiny_corpus, steps=6))
+    broken = make_live()
+    config = config_of(tmp_path / "b", tiny_corpus, steps=6)
+    task = CoachingTask(broken, config)
+    batch = task.batch
+
+    def dies(step, rank, world_size):
+        if step == 5:  # after the checkpoint of step 4
+            raise RuntimeError("the machine is gone")
+        return batch(step, rank, world_size)
+
+    monkeypatch.setattr(task, "batch", dies)
+    with pytest.raises(RuntimeError):
+        train(task, run=config.run, optim=config.optim, config=config)
+    assert len(read_metrics(tmp_path / "b" / "metrics.jsonl")) == 5
+    assert find_resumed(tmp_path / "b").step == 4
+    again = make_live(seed=99)  # whatever it starts with, the checkpoint's weights count
+    trained(again, config, resume=True)
+    one, other = weights(unbroken), weights(again)
+    # The frozen encoder isn't trained, but it is part of the checkpoint.
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert read_metrics(tmp_path / "a" / "metrics.jsonl") == read_metrics(tmp_path / "b" / "metrics.jsonl")
+
+
+def test_a_run_folder_holds_what_is_documented(live, tiny_corpus, tmp_path):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=6)
+    _, model = trained(live, config)
+    run = tmp_path / "run"
+    assert [path.name for path in checkpoints(run)] == ["step_000004", "step_000006"]  # the newest two
+    assert sorted(path.name for path in run.iterdir()) == ["checkpoints", "config.yaml", "metrics.jsonl", "model"]
+    assert yaml.safe_load((run / "config.yaml").read_text())["optim"]["learning_rate"] == 0.003
+    loaded = LiveMamba.from_pretrained(model)
+    assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in live.state_dict().items())
+    steps = [row["step"] for row in read_metrics(run / "metrics.jsonl")]
+    assert steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_run_is_not_started_over_another(live, tiny_corpus, tmp_path):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=2)
+    trained(live, config)
+    with pytest.raises(InputError, match="is there already; --resume"):
+        trained(live, config)
+    with pytest.raises(MissingError, match="no checkpoint to resume"):
+        trained(live, config_of(tmp_path / "other", tiny_corpus), resume=True)
+
+
+def test_a_loss_that_is_no_number_stops_the_run(live, tiny_corpus, tmp_path):
+    with torch.no_grad():
+        live.qformer.queries.fill_(float("nan"))
+    with pytest.raises(InputError, match="loss of step 0 is nan; lower"):
+        trained(live, config_of(tmp_path / "run", tiny_corpus))
+
+
+def test_the_rate_rises_stays_and_falls():
+    optim = OptimConfig(learning_rate=1.0, warmup_steps=3, decay_steps=4)
+    rates = [optim.rate_at(step, 20) for step in range(20)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0] and rates[4:16] == [1.0] * 12
+    assert rates[16:] == pytest.approx([0.8, 0.6, 0.4, 0.2])
+
+
+def test_metrics_keep_rising_over_a_resume(tmp_path):
+    log = MetricsLog(tmp_path)
+    for step in (10, 20, 30):
+        log.write(step, "train", {"loss": 1.0 / step})
+    again = MetricsLog(tmp_path, from_step=20)
+    again.write(30, "train", {"loss": 0.5})
+    assert [(row["step"], row["loss"]) for row in read_metrics(tmp_path / "metrics.jsonl")] == [
+        (10, 0.1),
+        (20, 0.05),
+        (30, 0.5),
+    ]
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"st')
+    with pytest.raises(InputError, match="line 2 is no JSON"):
+        read_metrics(tmp_path / "metrics.jsonl")
+
+
+def test_wandb_is_asked_for_and_missing(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(MissingError, match=r"pip install 'livemamba\[wandb\]'"):
+        MetricsLog(tmp_path, project="kitchen")
+
+
+# --- features and traces -----------------------------------------------------------------------------------
+
+
+def small_keep(live):
+    """Fewer tokens than the state has fields: for features of pictures."""
+    live.config = replace(live.config, pruning=replace(live.config.pruning, keep=12))
+    return live
+
+
+def test_cached_features_are_those_of_the_frames(live, tiny_corpus, tmp_path):
+    live = small_keep(live)
+    videos = sorted((tiny_corpus / "videos").glob("*.mp4"))[:2]
+    cache = FeatureCache(tmp_path / "cache", cache_key(live))
+    assert list(cache_videos(live, videos, cache)) == [video.stem for video in videos]
+    tokens = video_features(live, videos[0])
+    assert tokens.shape[1:] == (12, 96)
+    assert torch.equal(cache.read(videos[0].stem, range(len(tokens))), tokens.half())
+    with torch.no_grad():
+        next(live.vision.parameters()).add_(0.1)
+    with pytest.raises(InputError, match="encoder differ"):
+        FeatureCache(tmp_path / "cache", cache_key(live))
+
+
+def test_states_stand_in_for_features(live, tiny_corpus):
+    features = StateFeatures(tiny_corpus, keep=47, width=96)
+    clip = read_step_clips(tiny_corpus, "train")[0]
+    tokens = features.read(clip.video_id, [3, 9])
+    assert tokens.shape == (2, 47, 96) and ((tokens != 0).sum(-1) == 2).all()
+    with pytest.raises(InputError, match="raise pruning"):
+        StateFeatures(tiny_corpus, keep=46, width=96)
+    with pytest.raises(InputError, match=r"tick 99999 of"):
+        features.read(clip.video_id, [99999])
+    corpus = CorpusConfig(simkitchen=str(tiny_corpus), features=str(tiny_corpus / "nowhere"))
+    with pytest.raises(InputError, match="do not exist; make them with"):
+        features_of(corpus, live)
+
+
+def test_traces_are_what_a_silent_stream_would_read(live, tiny_corpus):
+    features = StateFeatures(tiny_corpus, keep=47, width=96)
+    clips = [clip for clip in read_step_clips(tiny_corpus, "train") if clip.counterfactuals][:3]
+    clips = [clip.right() for clip in clips]
+    found = list(traces(live, [(clip, features, clip.end_tick) for clip in clips]))
+    never = replace(live.config.decoding, thresholds=ThresholdConfig(**dict.fromkeys(vars(ThresholdConfig()), 2.0)))
+    for clip, trace in zip(clips, found, strict=True):
+        stream = Stream(
+            live,
+            decoding=never,
+            encode=lambda frame, clip=clip: live.qformer(features.read(clip.video_id, [frame.tick])),
+        )
+        from livemamba.dialogue.prompts import coaching_prompt
+
+        stream.prompt(coaching_prompt(live.config.dialogue, clip.recipe, clip.plan, clip.instruction))
+        pixels = torch.zeros(1, 1, 3, dtype=torch.uint8).numpy()
+        for place in range(4):
+            tick = clip.first_tick + place
+            assert stream.see(Frame(tick=tick, time_s=tick / 2, pixels=pixels)) == []
+            respond = stream.peek().respond
+            assert trace.scores[place].sum() <= respond + 1e-6
+            ids = torch.tensor([[live.config.dialogue.response_id]])
+            logits, _ = live.read(ids, stream.state)
+            firsts = torch.tensor([live.tokens.openings[kind][0][0] for kind in KINDS])
+            wanted = respond * torch.softmax(logits[0, -1].double(), 0)[firsts]
+            torch.testing.assert_close(torch.tensor(trace.scores[place]), wanted.detach(), rtol=1e-3, atol=1e-6)
+
+
+def test_events_of_a_trace_by_hand(tiny_corpus):
+    clip = read_step_clips(tiny_corpus, "train")[0]
+    scores = torch.tensor([[0.1, 0.1, 0.0], [0.1, 0.6, 0.0], [0.2, 0.7, 0.0], [0.9, 0.6, 0.1], [0.9, 0.0, 0.0]]).numpy()
+    said = events_at(Trace(clip=clip, scores=scores), ThresholdConfig(success=0.5, mistake=0.5, advance=0.5))
+    first = clip.first_tick
+    assert [(event.kind, event.tick - first) for event in said] == [("mistake", 1), ("success", 3), ("advance", 3)]
+    never = ThresholdConfig(success=2.0, mistake=2.0, advance=2.0)
+    assert events_at(Trace(clip=clip, scores=scores), never) == []
+
+
+def test_validation_scores_and_calibrates(live, tiny_corpus):
+    features = StateFeatures(tiny_corpus, keep=47, width=96)
+    validator = Validator([(str(tiny_corpus), features)], split="test", window_s=8.6, most_pairs=6, most_turns=12)
+    values = validator(live)
+    assert set(values) >= {"pair", "right", "wrong", "ic_acc", "f1", "success", "mistake"}
+    assert values == validator(live)
+    chosen, best = calibrated(live, validator)
+    assert chosen.config.decoding.thresholds.mistake == best.mistake == chosen.config.decoding.thresholds.divergence
+    assert best.objective == max(scored.objective for scored in validator.grid(live))
