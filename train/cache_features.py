@@ -12,7 +12,7 @@ from tqdm import tqdm
 from livemamba.cli import run_safely
 from livemamba.data.cache import FeatureCache
 from livemamba.errors import InputError
-from livemamba.model.livemamba import LiveMamba
+from livemamba.training.coaching_script import load_for_training
 from livemamba.training.features import cache_key, cache_videos
 
 
@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> int:
     videos = sorted(Path(arguments.videos).glob("*.mp4"))[arguments.part :: arguments.parts]
     if not videos:
         raise InputError(f"{arguments.videos}: no *.mp4 in it; name a folder of videos")
-    live = LiveMamba.from_pretrained(arguments.checkpoint)
+    live = load_for_training(arguments.checkpoint)
     cache = FeatureCache(arguments.out, cache_key(live))
     for _ in tqdm(cache_videos(live, videos, cache), total=len(videos), unit="video", disable=None):
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from livemamba.cli import run_safely
 from livemamba.config import load_config
-from livemamba.model.livemamba import LiveMamba
+from livemamba.training.coaching_script import load_for_training
 from livemamba.training.loop import check_folder, train
 from livemamba.training.stage0 import Stage0Config, Stage0Task
 
@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Check what is cheap to check, load, train."""
     config = load_config(Stage0Config, arguments.config, arguments.overrides)
     check_folder(config.run, resume=arguments.resume)
-    live = LiveMamba.from_pretrained(config.init)
+    live = load_for_training(config.init)
     task = Stage0Task(live, config, Path(arguments.frames or f"{config.run.out}.frames"))
     model = train(task, run=config.run, optim=config.optim, config=config, resume=arguments.resume)
     print(f"the model is in {model}")

@@ -18,6 +18,7 @@ from livemamba.evaluation.interactive_cooking import (
     mistake_scores,
     score_videos,
 )
+from livemamba.evaluation.intervals import score_intervals
 from livemamba.evaluation.rules import Protocol, ScoringRules
 from livemamba.evaluation.text_scores import BertChoice, TextScores, text_scores
 from livemamba.files import whole_file
@@ -55,6 +56,7 @@ class Result:
             "protocol": self.protocol,
             "rules": self.rules.to_dict(),
             "scores": self.scores(),
+            "intervals_95": {name: list(interval) for name, interval in self.intervals().items()},
             "scores_with_unmatched": {
                 name: asdict(mistake_scores(self.counts, skipped_as_missed=missed))
                 for name, missed in (("skip", False), ("fn", True))
@@ -64,6 +66,10 @@ class Result:
             "confusable": _confusable(self.videos),
             **rows,
         }
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """95% intervals of IC-Acc and of the mistakes' F1, over videos."""
+        return score_intervals(self.videos)
 
     def scores(self) -> dict[str, float | None]:
         """The benchmark's six columns: IC-Acc 0 to 100, the others 0 to 1 (rescaled BERTScore may be below)."""
@@ -147,7 +153,10 @@ def labels_of(folder: str | Path) -> dict[str, Any]:
         raise InputError(f"{report} is no report of a build; build the folder again, or take the file away") from None
 
 
-_COLUMNS = ("IC-Acc", "P", "R", "F1", "BERT", "R-L", "TP", "FP", "FN", "TN", "skip", "hits/plain", "given/segs")
+_COLUMNS = (
+    *("IC-Acc", "95%", "P", "R", "F1", "95%", "BERT", "R-L"),
+    *("TP", "FP", "FN", "TN", "skip", "hits/plain", "given/segs"),
+)
 
 
 def table(results: Sequence[Result]) -> str:
@@ -161,12 +170,14 @@ def table(results: Sequence[Result]) -> str:
 
 
 def _cells(result: Result) -> tuple[str, ...]:
-    scores, counts = result.scores(), result.counts
+    scores, counts, intervals = result.scores(), result.counts, result.intervals()
     return (
         result.system,
         result.protocol,
         _shown(scores["ic_acc"], 1),
+        "{:.0f}-{:.0f}".format(*intervals["ic_acc"]),
         *(_shown(scores[f"mistake_{name}"], 2) for name in ("precision", "recall", "f1")),
+        "{:.2f}-{:.2f}".format(*intervals["mistake_f1"]),
         _shown(scores["bert_score"], 3),
         _shown(scores["rouge_l"], 3),
         str(counts.true_positives),

@@ -256,18 +256,21 @@ class LiveMamba(nn.Module):
             digest.update(name.encode() + sample.tobytes())
         return digest.hexdigest()[:16]
 
-    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False, half: bool = False) -> Path:
         """Write a checkpoint: `config.json`, `model.safetensors`, `tokenizer.json`. There whole, or not at all.
 
         Args:
             folder: made anew.
             overwrite: replace what is there, if it is a checkpoint and nothing else.
+            half: store the weights as float16, for half the size; they are loaded as float32, with what was lost.
 
         Raises:
-            InputError: if the folder exists (without `overwrite`) or is something else than a checkpoint.
+            InputError: if the folder exists (without `overwrite`) or is something else than a checkpoint; if a
+                weight doesn't fit into float16.
         """
         with whole_folder(folder, replaces=CONFIG_FILE if overwrite else None, only=CHECKPOINT_FILES) as partial:
-            write_safetensors(partial / WEIGHTS_FILE, self.state_dict())
+            weights = self.state_dict()
+            write_safetensors(partial / WEIGHTS_FILE, _as_half(weights) if half else weights)
             self.tokens.save(partial)
             (partial / CONFIG_FILE).write_text(json.dumps(self._card(), indent=2) + "\n", encoding="utf-8")
         return Path(folder)
@@ -330,6 +333,14 @@ class LiveMamba(nn.Module):
             api = huggingface_hub.HfApi()
             api.create_repo(repo_id, private=private, exist_ok=True)
             return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=message))
+
+
+def _as_half(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    halved = {name: value.half() if value.dtype == torch.float32 else value for name, value in weights.items()}
+    for name, value in halved.items():
+        if not torch.isfinite(value).all():
+            raise InputError(f"weight {name} doesn't fit into float16; store the checkpoint in full")
+    return halved
 
 
 def _read_card(folder: Path) -> Mapping[str, Any]:

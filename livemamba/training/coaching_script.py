@@ -1,9 +1,10 @@
 """What `train/pretrain.py` and `train/finetune.py` share: both are a `CoachingConfig` run to its end."""
 
 import argparse
+import warnings
 
 from livemamba.config import load_config
-from livemamba.model.livemamba import LiveMamba
+from livemamba.model.livemamba import LiveMamba, RandomWeightsWarning
 from livemamba.training.coaching import CoachingConfig, CoachingTask, features_of
 from livemamba.training.loop import check_folder, train
 from livemamba.training.validate import Validator
@@ -18,11 +19,18 @@ def parse_arguments(about: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def load_for_training(checkpoint: str) -> LiveMamba:
+    """A checkpoint whose parts may be untrained still: they are about to be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RandomWeightsWarning)
+        return LiveMamba.from_pretrained(checkpoint)
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Check what is cheap to check, load, train."""
     config = load_config(CoachingConfig, arguments.config, arguments.overrides)
     check_folder(config.run, resume=arguments.resume)
-    live = LiveMamba.from_pretrained(config.init)
+    live = load_for_training(config.init)
     validator = None
     if config.validation:
         validator = Validator(

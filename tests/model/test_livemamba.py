@@ -268,3 +268,24 @@ def test_the_full_size_is_mamba_130m_with_its_own_tokenizer(neox_tokens):
         backbone = MambaBackbone(config.backbone)
     assert sum(weight.numel() for weight in backbone.parameters()) == 129_135_360
     assert neox_tokens.size + 3 == config.backbone.vocab_size
+
+
+def test_half_weights_are_half_the_size_and_load_as_float32(small_model, tmp_path):
+    whole, half = small_model.save_pretrained(tmp_path / "a"), small_model.save_pretrained(tmp_path / "b", half=True)
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (whole, half)]
+    assert sizes[1] < 0.7 * sizes[0]  # a model this small is a quarter names
+    loaded = _load(half)
+    for name, weight in small_model.state_dict().items():
+        kept = loaded.state_dict()[name]
+        assert kept.dtype == weight.dtype
+        assert torch.equal(kept, weight.half().float() if weight.dtype == torch.float32 else weight)
+    again = loaded.save_pretrained(tmp_path / "c", half=True)  # nothing more is lost
+    assert (again / "model.safetensors").read_bytes() == (half / "model.safetensors").read_bytes()
+
+
+def test_weights_that_float16_cannot_hold_are_refused(small_model, tmp_path):
+    with torch.no_grad():
+        small_model.qformer.queries[0, 0] = 1e6
+    with pytest.raises(InputError, match=r"qformer.queries doesn't fit into float16"):
+        small_model.save_pretrained(tmp_path / "a", half=True)
+    assert not (tmp_path / "a").exists()

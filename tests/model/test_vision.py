@@ -303,3 +303,28 @@ def test_what_cannot_work_is_refused_in_one_line(settings: dict, message: str) -
 def test_pixels_of_another_shape_are_refused(encoder: VisionEncoder, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="pixels have shape"):
         encoder(torch.zeros(shape))
+
+
+def test_a_convolutional_stem_gives_one_token_a_patch() -> None:
+    config = VisionConfig(image_size=64, patch_size=16, stem="convolutional", width=96, depth=2, num_heads=4)
+    encoder = VisionEncoder(config)
+    assert (encoder.num_patches, encoder.num_tokens, encoder.patch_size) == (16, 17, 16)
+    seen = encoder(torch.randn(2, 3, 64, 64))
+    assert seen.features.shape == (2, 17, 96) and seen.keys.shape == (2, 17, 96)
+    alone = encoder(torch.zeros(1, 3, 64, 64))
+    batch = encoder(torch.cat([torch.zeros(1, 3, 64, 64), torch.randn(3, 3, 64, 64)]))
+    torch.testing.assert_close(batch.features[:1], alone.features, rtol=1e-4, atol=1e-5)
+
+
+def test_a_convolutional_stem_wants_a_power_of_two() -> None:
+    with pytest.raises(InputError, match="give a power of 2"):
+        VisionEncoder(VisionConfig(image_size=56, stem="convolutional", width=96, depth=2, num_heads=4))
+    with pytest.raises(InputError, match="no multiple of the patch size, 16"):
+        VisionEncoder(VisionConfig(image_size=56, patch_size=16, width=96, depth=2, num_heads=4))
+
+
+def test_an_unfrozen_encoder_learns_and_a_frozen_one_does_not() -> None:
+    encoder = VisionEncoder(VisionConfig(image_size=56, width=24, depth=2, num_heads=2))
+    assert not encoder.train().training
+    encoder.unfreeze()
+    assert encoder.train().training and all(parameter.requires_grad for parameter in encoder.parameters())

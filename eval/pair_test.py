@@ -1,0 +1,77 @@
+"""The pair test: does a checkpoint listen to what was asked?
+
+python eval/pair_test.py --checkpoint CKPT --corpus DIR --split test --videos DIR/videos --window_s 8.57 --out FILE
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from livemamba.cli import run_safely
+from livemamba.config import config_to_dict
+from livemamba.data.cache import FeatureCache
+from livemamba.data.simkitchen import read_step_clips
+from livemamba.data.sources import Features
+from livemamba.evaluation.pair_test import PairRules, pair_scores, pairs_of, run_pairs
+from livemamba.evaluation.report import write_result
+from livemamba.model.livemamba import LiveMamba
+from livemamba.training.features import StateFeatures, cache_key
+from livemamba.training.model_runs import Frames, clip_watcher
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description="Show each clip under its right and under an opposite instruction.")
+    parser.add_argument("--checkpoint", required=True, metavar="CKPT")
+    parser.add_argument("--corpus", required=True, metavar="DIR", help="a simulated corpus")
+    parser.add_argument("--split", default="test", choices=("train", "validation", "test"))
+    frames = parser.add_mutually_exclusive_group(required=True)
+    frames.add_argument("--videos", metavar="DIR", help="folder of <video id>.mp4")
+    frames.add_argument("--features", metavar="CACHE", help="features cached with this checkpoint's encoder")
+    frames.add_argument("--states", action="store_true", help="the world's state, for a network trained on it")
+    parser.add_argument("--window_s", type=float, default=30.0, help="whole width of the scoring window (default 30)")
+    parser.add_argument("--any_time", action="store_true", help="only what is said counts, not when")
+    parser.add_argument("--pairs", type=int, metavar="N", help="so many, drawn by seed (default: one of every clip)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--instruction_blind", action="store_true", help="told of another step than is asked for")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the scores, as JSON")
+    return parser.parse_args()
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run, score, write, print."""
+    rules = PairRules(window_s=arguments.window_s, timed=not arguments.any_time)
+    pairs = pairs_of(read_step_clips(arguments.corpus, arguments.split), most=arguments.pairs, seed=arguments.seed)
+    live = LiveMamba.from_pretrained(arguments.checkpoint)
+    frames = Frames(live, videos=arguments.videos, features=_features(arguments, live))
+    watch = clip_watcher(frames, deaf=arguments.instruction_blind, seed=arguments.seed)
+    bar = tqdm(pairs, unit="pair", disable=None, dynamic_ncols=True)
+    scores = pair_scores(run_pairs(bar, watch, rules), seed=arguments.seed)
+    about = {
+        "test": "pairs",
+        "checkpoint": arguments.checkpoint,
+        "decoding": config_to_dict(live.config.decoding),
+        "corpus": arguments.corpus,
+        "split": arguments.split,
+        "window_s": arguments.window_s,
+        "timed": not arguments.any_time,
+        "instruction_blind": arguments.instruction_blind,
+        "seed": arguments.seed,
+    }
+    write_result(Path(arguments.out), {**about, "scores": scores})
+    print(json.dumps(scores, indent=1))
+    return 0
+
+
+def _features(arguments: argparse.Namespace, live: LiveMamba) -> Features | None:
+    if arguments.states:
+        return StateFeatures(arguments.corpus, keep=live.config.pruning.keep, width=live.vision.width)
+    return FeatureCache(arguments.features, cache_key(live)) if arguments.features else None
+
+
+if __name__ == "__main__":
+    chosen = parse_arguments()
+    sys.exit(run_safely(lambda: main(chosen)))
