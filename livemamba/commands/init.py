@@ -39,6 +39,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--backbone", metavar="SOURCE", help="Mamba weights as transformers saves them: a folder or a hub id"
     )
+    parser.add_argument(
+        "--part",
+        dest="parts",
+        action="append",
+        default=[],
+        metavar="PART=CKPT",
+        help="vision, qformer or backbone from a LiveMamba checkpoint with the same sizes; may be repeated",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random weights (default 0)")
     parser.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="override a config value"
@@ -55,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_replaceable(arguments.out, replaces=CONFIG_FILE if arguments.overwrite else None, only=CHECKPOINT_FILES)
     if not 0 <= arguments.seed < 2**63:
         raise InputError(f"--seed is {arguments.seed}; give a whole number from 0 to 2^63 - 1")
+    parts = [_part(text) for text in arguments.parts]
     tokens = _tokens(arguments, config)
     _check_memory(config, tokens)
     model = LiveMamba(config, tokens, seed=arguments.seed)
@@ -62,11 +71,22 @@ def run(arguments: argparse.Namespace) -> int:
         model.load_vision(arguments.vision)
     if arguments.backbone:
         model.load_backbone(arguments.backbone)
+    for part, source in parts:
+        model.load_part(part, source)
     model.save_pretrained(arguments.out, overwrite=arguments.overwrite)
     print(f"{arguments.out}: {sum(weight.numel() for weight in model.parameters()) / 1e6:.1f} M parameters")
     for part, source in model.provenance.items():
         print(f"  {part:9} {source}")
     return 0
+
+
+def _part(text: str) -> tuple[str, str]:
+    from livemamba.model.livemamba import PARTS
+
+    part, _, source = text.partition("=")
+    if part not in PARTS or not source:
+        raise InputError(f"--part {text!r} is not of the form PART=CKPT with a part of {', '.join(PARTS)}")
+    return part, source
 
 
 def _check_memory(config: LiveMambaConfig, tokens: "Tokens") -> None:

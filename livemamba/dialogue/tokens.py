@@ -126,6 +126,10 @@ class Tokens:
             "advance": ((self.config.next_id,),),
         }
 
+    def same_as(self, other: "Tokens") -> bool:
+        """Whether another tokenizer makes the same ids of every text."""
+        return bool(self._tokenizer.to_str() == other._tokenizer.to_str())
+
     def save(self, folder: str | Path) -> None:
         """Write the tokenizer's file into a checkpoint folder."""
         # Not the tokenizer's own `save`: a full disk would come out of it as a bare Exception.

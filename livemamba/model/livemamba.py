@@ -237,6 +237,29 @@ class LiveMamba(nn.Module):
                 table[getattr(self.config.dialogue, name)] = mean
         self.provenance["backbone"] = f"transformers weights from {Path(source).name}"
 
+    def load_part(self, part: str, source: str | Path) -> None:
+        """One part's weights from another LiveMamba checkpoint, strictly: same sizes, and for the backbone same tokens.
+
+        Args:
+            part: vision, qformer or backbone.
+            source: that checkpoint: a folder or a hub id.
+
+        Raises:
+            MissingError: if there is no such checkpoint.
+            InputError: if the part is unknown or doesn't fit.
+        """
+        if part not in PARTS:
+            raise InputError(f"part {part!r} is not one of {', '.join(PARTS)}")
+        folder = resolve_folder(source)
+        card = _read_card(folder)
+        if part == "backbone" and not self.tokens.same_as(Tokens.load(folder, self.config.dialogue)):
+            raise InputError(f"{source}: its backbone was trained with another tokenizer; take that one too")
+        prefix = f"{part}."
+        tensors = read_safetensors(folder / WEIGHTS_FILE)
+        own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        load_strictly(getattr(self, part), own, source=f"{source}: {part}")
+        self.provenance[part] = card["provenance"][part]
+
     def with_decoding(self, decoding: DecodingConfig) -> "LiveMamba":
         """This model, with other thresholds or caps from now on."""
         self.config = replace(self.config, decoding=decoding)

@@ -289,3 +289,26 @@ def test_weights_that_float16_cannot_hold_are_refused(small_model, tmp_path):
     with pytest.raises(InputError, match=r"qformer.queries doesn't fit into float16"):
         small_model.save_pretrained(tmp_path / "a", half=True)
     assert not (tmp_path / "a").exists()
+
+
+def test_parts_come_from_other_checkpoints(small_model, small_tokens, tmp_path):
+    small_model.provenance["vision"] = "stage 0"
+    folder = small_model.save_pretrained(tmp_path / "a")
+    other = LiveMamba(small_model.config, small_tokens, seed=9)
+    other.load_part("vision", folder)
+    own, given = other.state_dict(), small_model.state_dict()
+    assert all(
+        torch.equal(own[name], given[name]) == name.startswith("vision")
+        for name in ("vision.vit.cls_token", "qformer.queries")
+    )
+    assert other.provenance["vision"] == "stage 0" and other.provenance["qformer"].startswith("random")
+    with pytest.raises(InputError, match="'head' is not one of vision, qformer, backbone"):
+        other.load_part("head", folder)
+    wider = LiveMamba(
+        replace(small_model.config, qformer=replace(small_model.config.qformer, num_queries=5)), small_tokens
+    )
+    with pytest.raises(InputError, match="queries"):
+        wider.load_part("qformer", folder)
+    strange = Tokens(train_tokenizer(["other words altogether"] * 3, 400), small_model.config.dialogue)
+    with pytest.raises(InputError, match="trained with another tokenizer"):
+        LiveMamba(small_model.config, strange).load_part("backbone", folder)
