@@ -1,4 +1,4 @@
-"""What the README quotes is run as it stands there, and every file that it names is there."""
+"""What README and docs/training.md quote is run as it stands there, and every file that they name is there."""
 
 import json
 import os
@@ -11,22 +11,27 @@ import av
 import pytest
 
 ROOT = Path(__file__).parent.parent
+TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FULL_SIZE = "livemamba_130m"
 
 
-def _blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+def _blocks(language, text=README):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """A folder in which a reader's commands find what the repository holds, and nothing is written into it."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("README.md", "configs", "eval"):
+    for name in ("README.md", "configs", "eval", "train"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "bin").mkdir()
-    for name, runs in (("livemamba", "-m livemamba"), ("python", "")):
+    for name, runs in (
+        ("livemamba", "-m livemamba"),
+        ("python", ""),
+        ("accelerate", "-m accelerate.commands.accelerate_cli"),
+    ):
         command = folder / "bin" / name
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {runs} "$@"\n')
         command.chmod(0o755)
@@ -149,3 +154,43 @@ def test_importing_it_loads_no_torch_and_needs_no_network():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+
+
+SMALLER = (
+    (r"--episodes \d+ (--seed \d+ --split)", r"--episodes 4 \1"),
+    (r"--episodes 384", "--episodes 8"),
+    (r"--size 112", "--size 32"),
+    (r"(train/stage0.py .*)", r"\1 run.steps=2 run.log_every=1 batch_size=4 validation_frames=8"),
+    (
+        r"(train/(?:pretrain|finetune).py .*)",
+        r"\1 run.steps=2 groups_per_batch=2 validation_pairs=4 validation_turns=4",
+    ),
+    (r"(eval/calibrate_thresholds.py .*)", r"\1 --pairs 4 --turns 4"),
+    (r"(eval/pair_test.py .*)", r"\1 --pairs 2"),
+    (r"(eval/run_interactive_cooking.py .*)", r"\1 --protocol turn_based --set max_response_tokens=2"),
+)
+"""What turns the hours of docs/training.md into a minute; everything else stays as it stands there."""
+
+
+def test_the_training_is_run_from_nothing_to_its_scores(clone):
+    blocks = _blocks("bash", TRAINING)
+    assert len(blocks) == 5
+    for block in blocks:
+        for pattern, smaller in SMALLER:
+            block = re.sub(pattern, smaller, block)
+        _run(clone, block)
+    runs = clone / "runs" / "simkitchen"
+    assert json.loads((runs / "pairs.json").read_text())["scores"]["pairs"] == 2
+    for name in ("test", "test_blind"):
+        result = json.loads((runs / name / "result.json").read_text())
+        assert result["labels"]["mistake_time"] == "exact" and result["instruction_blind"] == (name == "test_blind")
+    systems = {row["system"] for row in json.loads((runs / "test" / "result.json").read_text())["rows"]}
+    assert {"LiveMamba", "silent", "chatty", "timer", "oracle"} <= systems
+
+
+@pytest.mark.parametrize("text", [README, TRAINING], ids=["README", "training"])
+def test_every_file_it_links_to_is_there(text):
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        if "://" not in link:
+            base = ROOT if text is README else ROOT / "docs"
+            assert (base / link).exists(), link

@@ -75,7 +75,7 @@ class Validator:
         split: of them.
         window_s: the scoring window.
         most_pairs: so many pairs, drawn by seed 0.
-        most_turns: so many of the steps as they were given; whole videos.
+        most_turns: so many of the steps as they were given; whole videos, at least one.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Validator:
             self._pairs += [(pair, features) for pair in pairs]
             for row in read_rows(folder, split):
                 own = [clip for clip in clips if clip.video_id == row.video_id]
-                if len(self._turns) + len(own) <= most_turns:
+                if not self._rows or len(self._turns) + len(own) <= most_turns:
                     self._rows.append(row)
                     self._turns += [(clip, features) for clip in own]
 

@@ -1,3 +1,7 @@
+import os
+import signal
+import sys
+import types
 from dataclasses import replace
 
 import pytest
@@ -9,6 +13,7 @@ from livemamba.data.cache import FeatureCache
 from livemamba.data.collate import Target
 from livemamba.data.simkitchen import read_step_clips
 from livemamba.data.sources import AugmentConfig
+from livemamba.dialogue.prompts import coaching_prompt
 from livemamba.errors import InputError, MissingError
 from livemamba.model.livemamba import LiveMamba
 from livemamba.model.stream import Stream
@@ -168,6 +173,46 @@ def test_a_resumed_run_equals_the_unbroken_one_bit_for_bit(make_live, tiny_corpu
     assert read_metrics(tmp_path / "a" / "metrics.jsonl") == read_metrics(tmp_path / "b" / "metrics.jsonl")
 
 
+def test_ctrl_c_saves_and_stops_and_the_run_goes_on_as_if_nothing_had_been(
+    make_live, tiny_corpus, tmp_path, monkeypatch
+):
+    unbroken, stopped, again = make_live(), make_live(), make_live(seed=5)
+    trained(unbroken, config_of(tmp_path / "a", tiny_corpus, steps=6))
+    config = config_of(tmp_path / "b", tiny_corpus, steps=6)
+    task = CoachingTask(stopped, config)
+    batch = task.batch
+
+    def interrupted(step, rank, world_size):
+        if step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return batch(step, rank, world_size)
+
+    monkeypatch.setattr(task, "batch", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        train(task, run=config.run, optim=config.optim, config=config)
+    assert stop.value.code == 130 and find_resumed(tmp_path / "b").step == 3
+    trained(again, config, resume=True)
+    one, other = weights(unbroken), weights(again)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_another_number_of_processes_is_warned_about(live, tiny_corpus, tmp_path, caplog):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=2)
+    trained(live, config)
+    state = tmp_path / "run" / "checkpoints" / "step_000002" / "training.json"
+    state.write_text(state.read_text().replace('"world_size": 1', '"world_size": 4'))
+    trained(live, replace(config, run=replace(config.run, steps=3)), resume=True)
+    assert "had 4 processes and goes on with 1" in caplog.text
+
+
+def test_a_checkpoint_of_another_shape_is_refused(live, kitchen_tokens, tiny_corpus, tmp_path):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=2)
+    trained(live, config)
+    wider = replace(live.config, qformer=replace(live.config.qformer, num_queries=3))
+    with pytest.raises(InputError, match=r"qformer.queries"):
+        trained(LiveMamba(wider, kitchen_tokens), config, resume=True)
+
+
 def test_a_run_folder_holds_what_is_documented(live, tiny_corpus, tmp_path):
     config = config_of(tmp_path / "run", tiny_corpus, steps=6)
     _, model = trained(live, config)
@@ -220,9 +265,33 @@ def test_metrics_keep_rising_over_a_resume(tmp_path):
         read_metrics(tmp_path / "metrics.jsonl")
 
 
-def test_wandb_is_asked_for_and_missing(tmp_path, monkeypatch):
-    import sys
+def test_wandb_gets_what_the_file_gets(tmp_path, monkeypatch):
+    class Run:
+        def __init__(self):
+            self.logged = []
 
+        def log(self, values, step):
+            self.logged.append((step, values))
+
+        def finish(self):
+            self.logged.append("finished")
+
+    run, asked = Run(), {}
+
+    def init(**settings):
+        asked.update(settings)
+        return run
+
+    monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=init))
+    log = MetricsLog(tmp_path / "night", project="kitchen", config={"seed": 1})
+    log.write(10, "train", {"loss": 0.5})
+    log.close()
+    assert run.logged == [(10, {"train/loss": 0.5}), "finished"]
+    assert asked["project"] == "kitchen" and asked["id"] == "night" and asked["config"] == {"seed": 1}
+    assert len(read_metrics(tmp_path / "night" / "metrics.jsonl")) == 1
+
+
+def test_wandb_is_asked_for_and_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(MissingError, match=r"pip install 'livemamba\[wandb\]'"):
         MetricsLog(tmp_path, project="kitchen")
@@ -278,8 +347,6 @@ def test_traces_are_what_a_silent_stream_would_read(live, tiny_corpus):
             decoding=never,
             encode=lambda frame, clip=clip: live.qformer(features.read(clip.video_id, [frame.tick])),
         )
-        from livemamba.dialogue.prompts import coaching_prompt
-
         stream.prompt(coaching_prompt(live.config.dialogue, clip.recipe, clip.plan, clip.instruction))
         pixels = torch.zeros(1, 1, 3, dtype=torch.uint8).numpy()
         for place in range(4):
