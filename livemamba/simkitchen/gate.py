@@ -90,7 +90,7 @@ def time_scale_gate(folder: str | Path, time_factor: float) -> Gate:
         MissingError: if files are missing.
         InputError: if train or test has no video, so that there is nothing to measure.
     """
-    main = build_benchmark(read_annotations(folder)).videos["main"]
+    main = build_benchmark(read_annotations(folder), mistake_time="exact").videos["main"]
     train, test = ([video.timeline for video in main[split]] for split in ("train", "test"))
     if not train or not test:
         raise InputError(f"{folder}: the time-scale gate needs videos in train and test; generate more episodes")
