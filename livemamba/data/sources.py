@@ -37,6 +37,8 @@ class AugmentConfig:
         window_frames: most frames of a window.
         window_late: most ticks after that moment at which it ends.
         jitter_ticks: K of the temporal jitter; +-30 s in real time.
+        most_frames: longer clips keep their end; 3 minutes in the paper (D.2). The few long waits would otherwise take
+            most of the time.
     """
 
     instructions: Literal["given", "contrasted"] = "contrasted"
@@ -44,6 +46,7 @@ class AugmentConfig:
     window_frames: Positive = 3
     window_late: Annotated[int, Field(ge=0)] = 4
     jitter_ticks: Annotated[int, Field(ge=0)] = 60
+    most_frames: Positive = 360
 
 
 class Features(Protocol):
@@ -61,6 +64,7 @@ def augmented(clip: StepClip, config: AugmentConfig, random: np.random.Generator
     if config.instructions == "contrasted" and random.random() < config.windows:
         return contrasted_windows(clip, random, most_frames=config.window_frames, most_late=config.window_late)
     clip = jittered(clip, config.jitter_ticks, random)
+    clip = clip.cut(max(clip.first_tick, clip.end_tick - config.most_frames), clip.end_tick)
     return (clip,) if config.instructions == "given" else contrasted(clip, random)
 
 
