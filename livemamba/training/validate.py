@@ -28,7 +28,7 @@ from livemamba.ticks import tick_to_s
 from livemamba.timeline import Message, Timeline
 from livemamba.training.traces import Trace, events_at, traces
 
-GRID = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+GRID = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
 """Thresholds that are tried."""
 
 
