@@ -8,7 +8,7 @@ Letters: B frames, F fields of the state, Q embeddings of a frame, S side of the
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from livemamba.errors import InputError, MissingError
 from livemamba.files import whole_file
 from livemamba.json_files import read_json
 from livemamba.model.livemamba import LiveMamba
+from livemamba.simkitchen import state
 from livemamba.training.config import STRICT, OptimConfig, RunConfig
 from livemamba.training.loop import Sums
 from livemamba.video.preprocess import preprocess
@@ -44,6 +45,9 @@ class Stage0Config:
         batch_size: frames a step, over all processes.
         changing: how much likelier a frame is drawn whose state differs from a neighbour's.
         validation_frames: so many are scored.
+        teacher: a checkpoint whose Q-Former reads states (`StateFeatures`), or null: a frame's embeddings are drawn to
+            those that it makes of the frame's state, so that the backbone which was trained with it understands them.
+        teacher_weight: of the squared distance, in units of the teacher's own variance, beside naming the state.
     """
 
     run: RunConfig
@@ -54,6 +58,8 @@ class Stage0Config:
     batch_size: Positive = 64
     changing: float = 3.0
     validation_frames: Positive = 2000
+    teacher: str | None = None
+    teacher_weight: Annotated[float, Field(ge=0)] = 3.0
 
 
 # --- frames with their states --------------------------------------------------------------------------
@@ -161,10 +167,19 @@ class StateModule(nn.Module):
         num_classes: of each field.
         weights: of each field's classes.
         seed: of the heads' weights.
+        teacher: a Q-Former that reads states; None for none.
+        teacher_weight: see `Stage0Config`.
     """
 
     def __init__(
-        self, live: LiveMamba, num_classes: Sequence[int], weights: Sequence[Tensor], *, seed: int = 0
+        self,
+        live: LiveMamba,
+        num_classes: Sequence[int],
+        weights: Sequence[Tensor],
+        *,
+        seed: int = 0,
+        teacher: LiveMamba | None = None,
+        teacher_weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.live = live
@@ -178,11 +193,14 @@ class StateModule(nn.Module):
             self.head = _head(width, sum(num_classes))
             # The encoder's own head: through the Q-Former alone its gradient is weak for a long time.
             self.patch_head = _head(live.vision.num_patches * live.vision.width, sum(num_classes))
+        # In a tuple: it isn't a part of what is trained and saved.
+        self._teacher = () if teacher is None else (teacher.requires_grad_(False).eval(),)
+        self.teacher_weight = teacher_weight
         self.weights: Tensor
         self.register_buffer("weights", torch.cat(list(weights)), persistent=False)
 
-    def scores(self, pixels: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """(B, classes) for each field, from the frame's embeddings and from the encoder's patches.
+    def scores(self, pixels: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
+        """(B, classes) for each field, from the frame's embeddings and from the encoder's patches; the embeddings.
 
         Args:
             pixels: (B, 3, S, S).
@@ -191,7 +209,8 @@ class StateModule(nn.Module):
         patches = seen.features[:, -self.live.vision.num_patches :]
         embeddings = self.live.qformer(self.live.pruned(seen))
         scores = self.head(embeddings.flatten(1)), self.patch_head(patches.flatten(1))
-        return torch.split(scores[0], self.num_classes, dim=1), torch.split(scores[1], self.num_classes, dim=1)
+        named, patched = (torch.split(one, self.num_classes, dim=1) for one in scores)
+        return named, patched, embeddings
 
     def forward(self, batch: tuple[Tensor, Tensor]) -> Sums:
         """Loss and accuracy, mean over fields.
@@ -202,11 +221,26 @@ class StateModule(nn.Module):
         pixels, states = batch
         count = torch.tensor(float(states.numel()), device=pixels.device)
         sums: Sums = {}
-        for name, scores in zip(("", "patch_"), self.scores(pixels), strict=True):
+        named, patched, embeddings = self.scores(pixels)
+        for name, scores in (("", named), ("patch_", patched)):
             loss, right = self._held_against(scores, states)
             sums |= {f"{name}loss": torch.stack([loss, count]), f"{name}accuracy": torch.stack([right, count])}
-        sums["loss"] = torch.stack([sums["loss"][0] + sums["patch_loss"][0], count])
+        total = sums["loss"][0] + sums["patch_loss"][0]
+        for teacher in self._teacher:
+            distance = self._distance(embeddings, states, teacher)
+            sums["distance"] = torch.stack([distance * count, count])
+            total = total + self.teacher_weight * sums["distance"][0]
+        sums["loss"] = torch.stack([total, count])
         return sums
+
+    def _distance(self, embeddings: Tensor, states: Tensor, teacher: LiveMamba) -> Tensor:
+        """Mean squared distance to the teacher's embeddings of the states, 1 for one that says their mean always."""
+        with torch.no_grad():
+            read = state.tokens(states.cpu().numpy(), teacher.vision.width)
+            tokens = F.pad(torch.from_numpy(read), (0, 0, 0, teacher.config.pruning.keep - read.shape[1]))
+            wanted: Tensor = teacher.to(embeddings.device).qformer(tokens.to(embeddings.device))
+        distance = F.mse_loss(embeddings, wanted) / wanted.var(dim=0, correction=0).mean().clamp_min(1e-6)
+        return distance
 
     def _held_against(self, scores: Sequence[Tensor], states: Tensor) -> tuple[Tensor, Tensor]:
         weights = torch.split(self.weights, self.num_classes)
@@ -232,11 +266,33 @@ class Stage0Task:
         self._validation = read_state_frames(config.validation, "validation", cache) if config.validation else None
         num_classes = [len(classes) for classes in self._train.fields.values()]
         self.module = StateModule(
-            live, num_classes, class_weights(self._train.states, num_classes), seed=config.run.seed
+            live,
+            num_classes,
+            class_weights(self._train.states, num_classes),
+            seed=config.run.seed,
+            teacher=self._teacher(live),
+            teacher_weight=config.teacher_weight,
         )
         self._cumulated = np.cumsum(frame_weights(self._train.states, config.changing))
         self._ends = np.cumsum([len(rows) for rows in self._train.states])
         live.provenance["vision"] = live.provenance["qformer"] = "stage 0, trained on states of the simulated kitchen"
+
+    def _teacher(self, live: LiveMamba) -> LiveMamba | None:
+        if self.config.teacher is None:
+            return None
+        if list(self._train.fields) != list(state.FIELDS):
+            raise InputError("the corpora's state fields are another version's; generate them anew for a teacher")
+        teacher = LiveMamba.from_pretrained(self.config.teacher)
+        sizes = [(one.config.qformer.num_queries, one.config.backbone.hidden_size) for one in (teacher, live)]
+        if sizes[0] != sizes[1]:
+            raise InputError(
+                f"teacher {self.config.teacher}: its queries and their width are {sizes[0]}, the model's {sizes[1]}"
+            )
+        if teacher.config.pruning.keep < len(state.FIELDS):
+            raise InputError(
+                f"teacher {self.config.teacher} keeps too few tokens to have read {len(state.FIELDS)} fields"
+            )
+        return teacher
 
     def batch(self, step: int, rank: int, world_size: int) -> tuple[Tensor, Tensor]:
         """See `Task`."""

@@ -134,3 +134,24 @@ def test_a_corpus_without_states_is_refused(tiny_corpus, tmp_path):
         np.save(copy / "states" / file.name, np.load(file)[:5])
     with pytest.raises(InputError, match="ticks, its states 5"):
         read_state_frames([str(copy)], "train", tmp_path / "frames")
+
+
+def test_a_teacher_draws_the_embeddings_to_its_own_of_the_state(make_live, live, config, tmp_path):
+    teacher = make_live(seed=4).save_pretrained(tmp_path / "teacher")
+    taught = replace(config, teacher=str(teacher))
+    task = Stage0Task(live, taught, tmp_path / "frames")
+    assert not any("teacher" in name for name in task.module.state_dict())
+    batch = task.batch(0, 0, 1)
+    optimizer = torch.optim.AdamW([p for p in task.module.parameters() if p.requires_grad], lr=0.003)
+    distances = []
+    for _ in range(100):
+        sums = task.module(batch)
+        optimizer.zero_grad()
+        (sums["loss"][0] / sums["loss"][1]).backward()
+        optimizer.step()
+        distances.append(float(sums["distance"][0] / sums["distance"][1]))
+    assert distances[-1] < 0.5 * distances[0], distances[::10]
+    other = replace(live.config, pruning=replace(live.config.pruning, keep=20))
+    few = LiveMamba(other, live.tokens).save_pretrained(tmp_path / "few")
+    with pytest.raises(InputError, match="keeps too few tokens"):
+        Stage0Task(live, replace(config, teacher=str(few)), tmp_path / "frames")
