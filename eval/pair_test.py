@@ -13,6 +13,7 @@ from tqdm import tqdm
 from livemamba.cli import run_safely
 from livemamba.config import config_to_dict
 from livemamba.data.cache import FeatureCache
+from livemamba.data.official_rows import ALL_SPLITS
 from livemamba.data.simkitchen import read_step_clips
 from livemamba.data.sources import Features
 from livemamba.evaluation.pair_test import PairRules, hear_pairs, judge_pairs, pair_scores, pair_table, pairs_of
@@ -27,7 +28,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Show each clip under its right and under an opposite instruction.")
     parser.add_argument("--checkpoint", required=True, metavar="CKPT")
     parser.add_argument("--corpus", required=True, metavar="DIR", help="a simulated corpus")
-    parser.add_argument("--split", default="test", choices=("train", "validation", "test"))
+    parser.add_argument("--split", default="test", choices=ALL_SPLITS)
     frames = parser.add_mutually_exclusive_group(required=True)
     frames.add_argument("--videos", metavar="DIR", help="folder of <video id>.mp4")
     frames.add_argument("--features", metavar="CACHE", help="features cached with this checkpoint's encoder")

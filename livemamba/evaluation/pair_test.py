@@ -277,7 +277,7 @@ def pair_table(scores: Mapping[str, Any], any_time: Mapping[str, Any]) -> str:
         scores: of `pair_scores`.
         any_time: the same by what is said alone.
     """
-    cells = [("", "pairs", "videos", "both", "95%", "right", "wrong", "any time")]
+    cells: list[tuple[str, ...]] = [("", "pairs", "videos", "both", "95%", "right", "wrong", "any time")]
     cells.append(_cells("all", scores, any_time))
     for group in ("by_category", "by_field"):
         cells += [_cells(name, scores[group][name], any_time[group][name]) for name in scores[group]]

@@ -162,3 +162,9 @@ def test_pairs_are_drawn_by_seed(tiny_corpus):
     assert pairs_of(clips, most=5, seed=1) != pairs_of(clips, most=5, seed=2)
     with pytest.raises(InputError, match="no clip has an opposite"):
         pairs_of([clip for clip in clips if not clip.counterfactuals])
+
+
+def test_unseen_recipes_have_pairs_of_their_own(tiny_corpus, pairs):
+    unseen = pairs_of(read_step_clips(tiny_corpus, "test_unseen"))
+    assert scores(unseen, oracle)["both"] == 1.0
+    assert not {pair.right.video_id for pair in unseen} & {pair.right.video_id for pair in pairs}
