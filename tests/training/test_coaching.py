@@ -475,4 +475,20 @@ def test_validation_scores_and_calibrates(live, tiny_corpus):
     assert values == validator(live)
     chosen, best = calibrated(live, validator)
     assert chosen.config.decoding.thresholds.mistake == best.mistake == chosen.config.decoding.thresholds.divergence
-    assert best.objective == max(scored.objective for scored in validator.grid(live))
+    assert best.objective() == max(scored.objective() for scored in validator.grid(live))
+    _, best = calibrated(live, validator, "benchmark")
+    scores = [scored.ic_acc / 100 + scored.f1 for scored in validator.grid(live)]
+    assert best.ic_acc / 100 + best.f1 == best.objective("benchmark") == max(scores)
+
+
+def test_the_same_clips_go_through_streams_too(live, tiny_corpus):
+    features = StateFeatures(tiny_corpus, keep=47, width=96)
+    validator = Validator([(str(tiny_corpus), features)], split="test", window_s=8.6, most_pairs=3, most_turns=1)
+    never = replace(live.config.decoding, thresholds=ThresholdConfig(**dict.fromkeys(vars(ThresholdConfig()), 2.0)))
+    real = validator.through_streams(live.with_decoding(never))
+    assert real == dict.fromkeys(("pair", "right", "wrong", "ic_acc", "f1", "streaming_ic_acc", "streaming_f1"), 0.0), (
+        "a network that never speaks"
+    )
+    always = replace(never, max_response_tokens=2, thresholds=replace(never.thresholds, mistake=0.0))
+    real = validator.through_streams(live.with_decoding(always))
+    assert (real["pair"], real["right"], real["ic_acc"]) == (0.0, 0.0, 0.0)
