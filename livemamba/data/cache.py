@@ -8,7 +8,7 @@ Letters: T ticks, K kept tokens, W vision width.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,18 +110,20 @@ class FeatureCache:
             return int(file.get_slice(_TOKENS).get_shape()[0])
 
     def read(self, video_id: str, ticks: Sequence[int] | Tensor) -> Tensor:
-        """Features of some ticks: (len(ticks), K, W) float16.
+        """Features of some ticks: (len(ticks), K, W) float16. Of no tick there are none, whatever the video.
 
         Raises:
             MissingError: if the video isn't there.
             InputError: if it has no such tick.
         """
         ticks = [int(tick) for tick in ticks]
+        if not ticks:
+            return torch.zeros(0, self.key.keep, self.key.width, dtype=torch.float16)
         with self._open(video_id) as file:
             rows = file.get_slice(_TOKENS)
             length = int(rows.get_shape()[0])
-            if not ticks or min(ticks) < 0 or max(ticks) >= length:
-                raise InputError(f"{video_id}: ticks {min(ticks, default=0)} to {max(ticks, default=0)} of {length}")
+            if min(ticks) < 0 or max(ticks) >= length:
+                raise InputError(f"{video_id}: ticks {min(ticks)} to {max(ticks)} of {length}")
             first = min(ticks)
             stretch: Tensor = rows[first : max(ticks) + 1]
         return stretch[torch.tensor(ticks) - first]
@@ -136,6 +138,50 @@ class FeatureCache:
         return safetensors.safe_open(path, framework="pt")
 
 
-def missing_videos(cache: FeatureCache, video_ids: Iterable[str]) -> Iterator[str]:
-    """The videos that a cache lacks."""
-    return (video_id for video_id in dict.fromkeys(video_ids) if video_id not in cache)
+class NoFeatures:
+    """In place of features, for conversations without frames.
+
+    Args:
+        keep: K.
+        width: W.
+    """
+
+    def __init__(self, *, keep: int, width: int) -> None:
+        self._shape = (0, keep, width)
+
+    def read(self, video_id: str, ticks: Sequence[int]) -> Tensor:
+        """Nothing (0, K, W).
+
+        Raises:
+            InputError: if frames are wanted.
+        """
+        if len(ticks):
+            raise InputError(f"{video_id}: frames are wanted where no features were named")
+        return torch.zeros(self._shape)
+
+    def length(self, video_id: str) -> int:
+        """No tick."""
+        return 0
+
+
+def lacking(folder: str | Path, needed: Mapping[str, int]) -> list[str]:
+    """What a cache lacks, without a model: for checks before long work.
+
+    Args:
+        folder: of the cache.
+        needed: video id -> how many ticks of it.
+
+    Returns:
+        A word on each video that is missing or too short.
+    """
+    words = []
+    for video_id, ticks in needed.items():
+        path = Path(folder) / f"{video_id}.safetensors"
+        if not path.is_file():
+            words.append(video_id)
+            continue
+        with safetensors.safe_open(path, framework="pt") as file:
+            length = int(file.get_slice(_TOKENS).get_shape()[0])
+        if length < ticks:
+            words.append(f"{video_id} ({length} of {ticks} ticks)")
+    return words

@@ -1,4 +1,4 @@
-"""Where training samples come from: clips, augmented, encoded, with their frames' features.
+"""Where training samples come from: clips, augmented, or conversations as they are; with their frames' features.
 
 A batch is a function of seed and step alone: no order and no generator is carried along, so a run resumes at the very
 sample. What belongs together (a clip under its right and an opposite instruction) stays in one batch.
@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from livemamba.config import DialogueConfig, Positive
+from livemamba.conversation import Conversation
 from livemamba.data.augment.counterfactual import contrasted, contrasted_windows
 from livemamba.data.augment.temporal_jitter import jittered
 from livemamba.data.collate import Batch, collate
@@ -59,6 +60,10 @@ class Features(Protocol):
         """Ticks of a video."""
 
 
+Item = StepClip | tuple[Conversation, ...]
+"""A step clip, of which augmentations make a group; or a group as a corpus gives it, which stays as it is."""
+
+
 def augmented(clip: StepClip, config: AugmentConfig, random: np.random.Generator) -> tuple[StepClip, ...]:
     """The group that a clip becomes."""
     if config.instructions == "contrasted" and random.random() < config.windows:
@@ -69,10 +74,10 @@ def augmented(clip: StepClip, config: AugmentConfig, random: np.random.Generator
 
 
 class ClipSource:
-    """Batches of step clips.
+    """Batches of step clips and of conversations.
 
     Args:
-        clips: with the features that they are read from; at least one.
+        clips: clips or groups of conversations, with the features that they are read from; at least one.
         config: augmentations.
         dialogue: prompts.
         tokens: tokenizer.
@@ -87,7 +92,7 @@ class ClipSource:
 
     def __init__(
         self,
-        clips: Sequence[tuple[StepClip, Features]],
+        clips: Sequence[tuple[Item, Features]],
         *,
         config: AugmentConfig,
         dialogue: DialogueConfig,
@@ -124,12 +129,14 @@ class ClipSource:
     def group(self, place: int) -> tuple[list[Encoded], Features]:
         """The group at a place of the endless order of all epochs."""
         epoch, within = divmod(place, len(self.clips))
-        clip, features = self.clips[int(self._order(epoch)[within])]
+        item, features = self.clips[int(self._order(epoch)[within])]
+        return [encode(one, self.tokens, num_queries=self.num_queries) for one in self._made(item, place)], features
+
+    def _made(self, item: Item, place: int) -> tuple[Conversation, ...]:
+        if not isinstance(item, StepClip):
+            return item
         random = np.random.default_rng((self.seed, 1, place))
-        made = augmented(clip, self.config, random)
-        return [
-            encode(one.conversation(self.dialogue), self.tokens, num_queries=self.num_queries) for one in made
-        ], features
+        return tuple(clip.conversation(self.dialogue) for clip in augmented(item, self.config, random))
 
     def _make_order(self, epoch: int) -> npt.NDArray[np.int64]:
         return np.random.default_rng((self.seed, 0, epoch)).permutation(len(self.clips))

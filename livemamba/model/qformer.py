@@ -63,6 +63,9 @@ class QFormer(nn.Module):
         Returns:
             (B, Q, output_width).
         """
+        if not len(tokens):  # transformers' attention takes no empty batch; the gradient still reaches every weight
+            nothing: Tensor = self(tokens.new_zeros(1, 1, tokens.shape[2]))[:0]
+            return nothing
         queries = self.queries.expand(tokens.shape[0], -1, -1)
         read: Tensor = self.layers(query_embeds=queries, encoder_hidden_states=self.norm(tokens)).last_hidden_state
         projected: Tensor = self.projection(read)

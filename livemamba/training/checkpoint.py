@@ -106,6 +106,8 @@ def write_config(folder: Path, config: Mapping[str, Any]) -> None:
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
     """What differs between two configs, each as "section.key: before, now after"."""
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        before, now = dict(enumerate(before)), dict(enumerate(now))
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         keys = dict.fromkeys([*before, *now])
         return [

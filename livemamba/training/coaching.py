@@ -6,6 +6,7 @@ Letters: B samples, L positions, N supervised positions, T frames, K kept tokens
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,14 +17,17 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from livemamba.config import Positive
-from livemamba.data.cache import FeatureCache
+from livemamba.data.cache import FeatureCache, NoFeatures, lacking
 from livemamba.data.collate import Batch, Target
+from livemamba.data.conversation_file import read_conversations
 from livemamba.data.simkitchen import read_step_clips
-from livemamba.data.sources import AugmentConfig, ClipSource, Features
-from livemamba.errors import InputError
+from livemamba.data.sources import AugmentConfig, ClipSource, Features, Item
+from livemamba.data.step_clips import StepClip
+from livemamba.errors import InputError, MissingError
 from livemamba.model.livemamba import LiveMamba
+from livemamba.texts import listed
 from livemamba.training.config import STRICT, OptimConfig, RunConfig
-from livemamba.training.features import StateFeatures, cache_key
+from livemamba.training.features import StateFeatures, cache_key, lacking_states
 from livemamba.training.loop import Sums
 
 Trained = Literal["qformer", "special_tokens", "backbone"]
@@ -31,17 +35,26 @@ Trained = Literal["qformer", "special_tokens", "backbone"]
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusConfig:
-    """A corpus to learn from.
+    """A corpus to learn from: one of two kinds.
 
     Attributes:
         simkitchen: folder of a simulated corpus.
-        features: folder of its features (`train/cache_features.py`); null to see the world's state in their place.
-        split: of its clips.
+        conversations: file of conversations (`livemamba.data.conversation_file`), taken as they are: no augmentations.
+        features: folder of its features (`train/cache_features.py`). Null: of a simulated corpus the world's state is
+            seen in their place; conversations have no frames then.
+        split: of a simulated corpus's clips; conversations are taken whole.
     """
 
-    simkitchen: str
+    simkitchen: str | None = None
+    conversations: str | None = None
     features: str | None = None
     split: Literal["train", "validation", "test"] = "train"
+
+    def __post_init__(self) -> None:
+        if (self.simkitchen is None) == (self.conversations is None):
+            raise ValueError("a corpus is either simkitchen or conversations; name one of them")
+        if self.conversations is not None and self.split != "train":
+            raise ValueError("split chooses among a simulated corpus's clips; a file of conversations has none")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -91,6 +104,14 @@ class CoachingConfig:
     validation_pairs: Positive = 200
     validation_turns: Positive = 200
     window_s: Annotated[float, Field(gt=0)] = 30.0
+
+    def __post_init__(self) -> None:
+        if {"backbone", "special_tokens"} <= set(self.trained):
+            raise ValueError("trained: the backbone holds the special tokens' rows already; leave special_tokens out")
+        if any(corpus.simkitchen is None for corpus in self.validation):
+            raise ValueError("validation: its scores are made on simulated corpora")
+        if len({corpus.split for corpus in self.validation}) > 1:
+            raise ValueError("validation: all corpora must give the same split")
 
 
 class CoachingModule(nn.Module):
@@ -155,12 +176,16 @@ def losses(logits: Tensor, targets: Tensor, groups: Tensor, weights: Tensor, vis
         vision_id: of `<vision>`: a decision is right if it beats, or doesn't beat, the target's rival.
 
     Returns:
-        "loss" with its weights' sum; "silent", "success", ... the shares of right decisions; "kind" and "text" the
+        "loss" with its weights' sum; "loss_decision" and "loss_text", the unweighted mean over decisions and over
+        tokens of what is said; "silent", "success", ... the shares of right decisions; "kind" and "text" the
         shares of right tokens.
     """
     loss = F.cross_entropy(logits.float(), targets, reduction="none")
     weight = weights[groups.long()]
     sums = {"loss": torch.stack([(loss * weight).sum(), weight.sum()])}
+    spoken = groups >= Target.KIND
+    for name, at in (("loss_decision", ~spoken), ("loss_text", spoken)):
+        sums[name] = torch.stack([loss.detach()[at].sum(), at.sum()])
     chosen = logits.argmax(-1)
     right = chosen == targets
     # Between the two decisions alone: what else is likely there doesn't count when decoding either.
@@ -198,7 +223,7 @@ class CoachingTask:
             (clip, features)
             for corpus in config.corpora
             for features in [features_of(corpus, live)]
-            for clip in read_step_clips(corpus.simkitchen, corpus.split)
+            for clip in read_items(corpus)
         ]
         self.source = ClipSource(
             clips,
@@ -224,14 +249,63 @@ class CoachingTask:
         return self._validator(self.live) if self._validator else {}
 
 
+@lru_cache(maxsize=8)
+def read_items(corpus: CorpusConfig) -> tuple[Item, ...]:
+    """What a corpus holds.
+
+    Raises:
+        MissingError, InputError: if it can't be read.
+    """
+    if corpus.conversations is not None:
+        return read_conversations(corpus.conversations)
+    assert corpus.simkitchen is not None
+    return read_step_clips(corpus.simkitchen, corpus.split)
+
+
+def check_corpora(config: CoachingConfig) -> None:
+    """Read all corpora, and see that the features of every frame are there: before any network is loaded.
+
+    Raises:
+        MissingError: naming what is missing and what makes it.
+        InputError: if a corpus can't be read.
+    """
+    for corpus in (*config.corpora, *config.validation):
+        needed: dict[str, int] = {}
+        for item in read_items(corpus):
+            for video_id, ticks in _shown(item):
+                needed[video_id] = max(needed.get(video_id, 0), ticks)
+        if corpus.features is not None:
+            what, words = corpus.features, lacking(corpus.features, needed)
+            remedy = "make them with train/cache_features.py"
+        elif corpus.simkitchen is not None:
+            what, words = f"{corpus.simkitchen}/states", lacking_states(corpus.simkitchen, needed)
+            remedy = "generate the corpus with `livemamba simulate --states`, or name its features"
+        else:
+            what, words = f"{corpus.conversations}", list(needed)
+            remedy = "it shows frames, so name its features"
+        if words:
+            raise MissingError(
+                f"{what}: features of {len(words)} of {len(needed)} videos are missing: {listed(words)}; {remedy}"
+            )
+
+
+def _shown(item: Item) -> list[tuple[str, int]]:
+    """Videos of an item, each with the tick after the last one shown."""
+    if isinstance(item, StepClip):
+        return [(item.video_id, item.end_tick)]
+    return [(one.video_id, one.ticks[-1] + 1) for one in item if one.num_frames]
+
+
 def features_of(corpus: CorpusConfig, live: LiveMamba) -> Features:
     """Where a corpus's features are read from.
 
     Raises:
         InputError: if they are another model's, or states that don't fit.
     """
-    if corpus.features is None:
+    if corpus.features is None and corpus.simkitchen is not None:
         return StateFeatures(corpus.simkitchen, keep=live.config.pruning.keep, width=live.vision.width)
+    if corpus.features is None:
+        return NoFeatures(keep=min(live.config.pruning.keep, live.vision.num_tokens), width=live.vision.width)
     if not Path(corpus.features).is_dir():
         raise InputError(f"features {corpus.features} do not exist; make them with train/cache_features.py")
     return FeatureCache(corpus.features, cache_key(live))

@@ -5,7 +5,7 @@ import warnings
 
 from livemamba.config import load_config
 from livemamba.model.livemamba import LiveMamba, RandomWeightsWarning
-from livemamba.training.coaching import CoachingConfig, CoachingTask, features_of
+from livemamba.training.coaching import CoachingConfig, CoachingTask, check_corpora, features_of
 from livemamba.training.loop import check_folder, train
 from livemamba.training.validate import Validator
 
@@ -30,11 +30,12 @@ def main(arguments: argparse.Namespace) -> int:
     """Check what is cheap to check, load, train."""
     config = load_config(CoachingConfig, arguments.config, arguments.overrides)
     check_folder(config.run, resume=arguments.resume)
+    check_corpora(config)
     live = load_for_training(config.init)
     validator = None
     if config.validation:
         validator = Validator(
-            [(corpus.simkitchen, features_of(corpus, live)) for corpus in config.validation],
+            [(str(corpus.simkitchen), features_of(corpus, live)) for corpus in config.validation],
             split=config.validation[0].split,
             window_s=config.window_s,
             most_pairs=config.validation_pairs,

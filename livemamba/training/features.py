@@ -4,7 +4,7 @@ Letters: T frames, K kept tokens, W vision width.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from livemamba.data.cache import CacheKey, FeatureCache
-from livemamba.errors import InputError
+from livemamba.errors import InputError, UserError
 from livemamba.model.livemamba import LiveMamba
 from livemamba.simkitchen import state
 from livemamba.ticks import Frame
@@ -67,8 +67,10 @@ def _pixels(live: LiveMamba, frames: Iterable[Frame]) -> Iterator[Tensor]:
         yield pixels.to(live.device)
 
 
-def cache_videos(live: LiveMamba, videos: Iterable[Path], cache: FeatureCache) -> Iterator[str]:
-    """Make what is missing; yields each video's id when its features are there.
+def cache_videos(
+    live: LiveMamba, videos: Iterable[Path], cache: FeatureCache
+) -> Iterator[tuple[str, UserError | None]]:
+    """Make what is missing; yields each video's id when its features are there, or why they can't be made.
 
     Args:
         live: in evaluation mode.
@@ -76,9 +78,27 @@ def cache_videos(live: LiveMamba, videos: Iterable[Path], cache: FeatureCache) -
         cache: made with `cache_key(live)`.
     """
     for video in videos:
+        failure = None
         if video.stem not in cache:
-            cache.write(video.stem, video_features(live, video))
-        yield video.stem
+            try:
+                tokens = video_features(live, video)
+            except UserError as error:
+                failure = error
+            else:
+                cache.write(video.stem, tokens)
+        yield video.stem, failure
+
+
+def lacking_states(folder: str | Path, needed: Mapping[str, int]) -> list[str]:
+    """As `livemamba.data.cache.lacking`, for the states of a simulated corpus."""
+    words = []
+    for video_id, ticks in needed.items():
+        path = Path(folder) / "states" / f"{video_id}.npy"
+        if not path.is_file():
+            words.append(video_id)
+        elif (length := len(np.load(path, mmap_mode="r"))) < ticks:
+            words.append(f"{video_id} ({length} of {ticks} ticks)")
+    return words
 
 
 class StateFeatures:
@@ -101,6 +121,8 @@ class StateFeatures:
         Raises:
             InputError: if the video has no states, or not so many.
         """
+        if not len(ticks):
+            return torch.zeros(0, self.keep, self.width)
         rows = self._rows(video_id)
         if max(ticks) >= len(rows):
             raise InputError(f"{video_id}: tick {max(ticks)} of {len(rows)}")

@@ -5,6 +5,7 @@ Letters: none; a batch is whatever the task's module takes.
 """
 
 import logging
+import os
 import signal
 import sys
 import time
@@ -89,8 +90,25 @@ def train(
         InputError, MissingError: before anything costly starts, if the run's folder doesn't fit.
         SystemExit: status 130 after Ctrl-C, with a checkpoint saved.
     """
-    accelerator = accelerator or Accelerator()
+    accelerator = accelerator or make_accelerator()
     return _Loop(task, run, optim, config, accelerator).run(resume=resume)
+
+
+def make_accelerator() -> Accelerator:
+    """The accelerator of a launched process: on the CPU too, one of as many as the launcher started.
+
+    Raises:
+        InputError: if it would run alone though others were started beside it: all would write the same run.
+    """
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    # Without cpu=True accelerate takes each of several processes without a GPU for a run of its own.
+    accelerator = Accelerator(cpu=True) if started > 1 and not torch.accelerator.is_available() else Accelerator()
+    if started > 1 and accelerator.num_processes == 1:
+        raise InputError(f"{started} processes were started and know nothing of each other; launch a single one")
+    if accelerator.num_processes == 1 and "WORLD_SIZE" not in os.environ and "MASTER_ADDR" in os.environ:
+        # What `accelerate launch --cpu --num_processes 2` does without mpirun.
+        logger.warning("one process was started; for several on the CPU launch with configs/accelerate/cpu_2.yaml")
+    return accelerator
 
 
 def check_folder(run: RunConfig, *, resume: bool) -> None:

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from livemamba.config import config_from_dict
-from livemamba.conversation import coaching_step
-from livemamba.data.cache import CacheKey, FeatureCache
+from livemamba.conversation import Conversation, Decision, Text, coaching_step
+from livemamba.data.cache import CacheKey, FeatureCache, NoFeatures, lacking
 from livemamba.data.collate import Target, collate, target_groups
 from livemamba.data.simkitchen import read_step_clips
 from livemamba.data.sources import AugmentConfig, ClipSource
@@ -21,7 +21,7 @@ class Ticks:
     """Features that say which tick they are of."""
 
     def read(self, video_id, ticks):
-        return torch.tensor([float(tick) for tick in ticks]).view(-1, 1, 1).expand(-1, 3, 4)
+        return torch.tensor([float(tick) for tick in ticks]).view(-1, 1, 1).expand(len(ticks), 3, 4)
 
     def length(self, video_id):
         return 10_000
@@ -103,6 +103,22 @@ def test_a_batch_follows_from_seed_and_step_alone(make_source):
     assert not same(source.batch(0, 0, 1), make_source(seed=1, windows=0.5).batch(0, 0, 1))
 
 
+def test_groups_of_conversations_are_taken_as_they_are_and_stay_together(make_source, small_tokens):
+    source = make_source()
+    clip = next(clip for clip, _ in source.clips if clip.counterfactuals)
+    pair = tuple(one.conversation(small_tokens.config) for one in (clip.right(), clip.under(clip.counterfactuals[0])))
+    text = Conversation(items=(Text(role="user", text="And now?"), Decision(kind="say", text="Wait.")))
+    source.clips = [(pair, Ticks()), ((text,), Ticks()), (clip, Ticks())]
+    groups = [source.group(place)[0] for place in range(6)]
+    assert sorted(len(group) for group in groups) == [1, 1, 2, 2, 2, 2]  # the clip is contrasted, so it makes two
+    assert any(group[0].ids.tolist() == encode(pair[0], small_tokens, num_queries=2).ids.tolist() for group in groups)
+    assert sum(len(group[0].ticks) == 0 for group in groups) == 2
+    for rank in range(4):
+        part = source.batch(0, rank, 4)
+        assert len(part.ids) in (1, 2)
+        assert len(part.ids) == 1 or part.visual.sum(1).tolist() == [int(part.visual[0].sum())] * 2
+
+
 def test_an_epoch_shows_every_clip_once(make_source):
     source = make_source(instructions="given", jitter_ticks=0)
     seen = [source.group(place)[0][0] for place in range(len(source.clips))]
@@ -152,6 +168,21 @@ def test_cache_gives_back_what_it_keeps(tmp_path):
     assert "1_2" in cache and "1_3" not in cache and cache.length("1_2") == 7
     read = FeatureCache(tmp_path / "cache", KEY).read("1_2", [5, 2, 2])
     assert torch.equal(read, tokens.half()[[5, 2, 2]])
+    assert cache.read("of no video", []).shape == (0, 3, 4)
+
+
+def test_what_a_cache_lacks_is_known_without_a_model(tmp_path):
+    cache = FeatureCache(tmp_path / "cache", KEY)
+    cache.write("a", torch.zeros(7, 3, 4))
+    cache.write("b", torch.zeros(7, 3, 4))
+    assert lacking(cache.folder, {"a": 7, "b": 8, "c": 1}) == ["b (7 of 8 ticks)", "c"]
+
+
+def test_where_no_features_are_no_frame_is():
+    features = NoFeatures(keep=3, width=4)
+    assert features.read("", []).shape == (0, 3, 4) and features.length("") == 0
+    with pytest.raises(InputError, match="v: frames are wanted"):
+        features.read("v", [0])
 
 
 def test_cache_refuses_what_does_not_fit(tmp_path):

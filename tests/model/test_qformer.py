@@ -38,6 +38,15 @@ def test_output_is_one_embedding_a_query_in_the_backbones_width() -> None:
     assert out.dtype == torch.float32
 
 
+def test_no_frame_gives_no_embedding_and_a_gradient_of_zero_everywhere() -> None:
+    """Processes that share gradients all need one for every weight, also from a batch of texts."""
+    qformer = small()
+    out = qformer(torch.zeros(0, 11, 24))
+    assert out.shape == (0, 5, 16)
+    out.sum().backward()
+    assert all(weight.grad is not None and not weight.grad.any() for weight in qformer.parameters())
+
+
 def test_every_layer_reads_the_tokens() -> None:
     qformer, tokens = small(), torch.randn(1, 11, 24)
     with torch.no_grad():

@@ -77,6 +77,8 @@ def test_losses_by_hand():
     right, wrong = -torch.log_softmax(logits[0], 0)[[0, 1]]
     wanted = right * (1 + 3 + 1) + wrong * (3 + 1)
     torch.testing.assert_close(sums["loss"], torch.stack([wanted, torch.tensor(9.0)]))
+    torch.testing.assert_close(sums["loss_decision"], torch.stack([2 * right + wrong, torch.tensor(3.0)]))
+    torch.testing.assert_close(sums["loss_text"], torch.stack([right + wrong, torch.tensor(2.0)]))
     means = {name: (value[0] / value[1]).item() for name, value in sums.items() if value[1] > 0}
     assert {name: means[name] for name in ("silent", "mistake", "kind", "text")} == {
         "silent": 1.0,
@@ -406,7 +408,11 @@ def test_cached_features_are_those_of_the_frames(live, tiny_corpus, tmp_path):
     live = small_keep(live)
     videos = sorted((tiny_corpus / "videos").glob("*.mp4"))[:2]
     cache = FeatureCache(tmp_path / "cache", cache_key(live))
-    assert list(cache_videos(live, videos, cache)) == [video.stem for video in videos]
+    damaged = tmp_path / "damaged.mp4"
+    damaged.write_bytes(b"no video")
+    made = dict(cache_videos(live, [videos[0], damaged, videos[1]], cache))
+    assert list(made) == [videos[0].stem, "damaged", videos[1].stem]  # the rest goes on
+    assert [name for name, failure in made.items() if failure] == ["damaged"] and "damaged" not in cache
     tokens = video_features(live, videos[0])
     assert tokens.shape[1:] == (12, 96)
     assert torch.equal(cache.read(videos[0].stem, range(len(tokens))), tokens.half())

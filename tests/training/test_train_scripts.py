@@ -13,6 +13,10 @@ import pytest
 import yaml
 
 from livemamba.cli import run_safely
+from livemamba.config import DialogueConfig
+from livemamba.conversation import Conversation, Decision, Text
+from livemamba.data.conversation_file import write_conversations
+from livemamba.data.simkitchen import read_step_clips
 from livemamba.model.livemamba import LiveMamba
 from livemamba.training.checkpoint import checkpoints, find_resumed
 from livemamba.training.coaching_script import main
@@ -67,9 +71,10 @@ def stage2(tmp_path, init, tiny_corpus):
 def test_finetuning_runs_on_one_process_and_on_two_and_both_agree(stage2, tmp_path):
     one = launched("finetune.py", "--config", stage2, f"run.out={tmp_path / 'one'}")
     assert one.returncode == 0, one.stderr
-    assert "the model is in" in one.stdout
+    assert "the model is in" in one.stdout and find_resumed(tmp_path / "one").world_size == 1
     two = launched("finetune.py", "--config", stage2, f"run.out={tmp_path / 'two'}", processes=2)
     assert two.returncode == 0, two.stderr
+    assert find_resumed(tmp_path / "two").world_size == 2  # accelerate may start fewer than asked for
     rows = [read_metrics(tmp_path / name / "metrics.jsonl") for name in ("one", "two")]
     assert [row["step"] for row in rows[0]] == [row["step"] for row in rows[1]] == [1, 2, 3, 3]
     for first, second in zip(*rows, strict=True):
@@ -88,6 +93,12 @@ def test_finetuning_runs_on_one_process_and_on_two_and_both_agree(stage2, tmp_pa
         (["init=nowhere"], "nowhere"),
         (["--resume"], "no checkpoint to resume from"),
         (["trained=[vision]"], "trained"),
+        (["trained=[backbone, special_tokens]"], "leave special_tokens out"),
+        (["corpora=[{split: train}]"], "name one of them"),
+        (["corpora=[{conversations: a.jsonl, split: test}]"], "has none"),
+        (["corpora=[{conversations: nowhere.jsonl}]"], "nowhere.jsonl do not exist"),
+        (["validation=[{conversations: a.jsonl}]"], "made on simulated corpora"),
+        (["augment.windwos=1"], "did you mean 'windows'"),
     ],
 )
 def test_errors_are_one_line(stage2, arguments, message, tmp_path, capsys):
@@ -98,6 +109,62 @@ def test_errors_are_one_line(stage2, arguments, message, tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and message in lines[0], lines
     assert not (tmp_path / "run").exists()
+
+
+def answer(place):
+    items = (Text(role="user", text=f"What comes after {place}?"), Decision(kind="say", text=f"{place + 1}."))
+    return Conversation(items=items)
+
+
+def test_a_file_of_conversations_without_frames_trains_on_two_processes(stage2, tmp_path):
+    """No process sees a frame, and all take part in every gradient."""
+    write_conversations(tmp_path / "texts.jsonl", [(answer(place),) for place in range(5)])
+    changes = [f"corpora=[{{conversations: {tmp_path / 'texts.jsonl'}}}]", "validation=[]", "groups_per_batch=2"]
+    done = launched("finetune.py", "--config", stage2, *changes, "run.steps=8", processes=2)
+    assert done.returncode == 0, done.stderr
+    assert find_resumed(tmp_path / "run").world_size == 2
+    rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert len(rows) == 8 and {"loss", "loss_text", "say"} < set(rows[0]) and "silent" not in rows[0]
+
+
+def test_what_is_missing_is_named_before_any_network_is_loaded(stage2, tmp_path, tiny_corpus, capsys):
+    def error(*overrides):
+        chosen = argparse.Namespace(config=str(stage2), resume=False, overrides=["init=nowhere", *overrides])
+        assert run_safely(lambda: main(chosen)) == 1
+        return capsys.readouterr().err
+
+    assert "nowhere" in error()
+    empty = tmp_path / "cache"
+    empty.mkdir()
+    said = error(f"corpora=[{{simkitchen: {tiny_corpus}, features: {empty}}}]")
+    assert f"{empty}: features of" in said and "make them with train/cache_features.py" in said
+    clip = read_step_clips(tiny_corpus, "train")[0]
+    write_conversations(tmp_path / "clips.jsonl", [(clip.conversation(DialogueConfig()),)])
+    said = error(f"corpora=[{{conversations: {tmp_path / 'clips.jsonl'}}}]")
+    assert "features of 1 of 1 videos are missing" in said and "name its features" in said
+
+
+def test_the_cache_script_goes_on_past_a_damaged_video(init, tmp_path, tiny_corpus):
+    videos = sorted((tiny_corpus / "videos").glob("*.mp4"))[:2]
+    (tmp_path / "videos").mkdir()
+    for video in videos:
+        (tmp_path / "videos" / video.name).symlink_to(video)
+    (tmp_path / "videos" / "0_0.mp4").write_bytes(b"no video")
+    out = ["--checkpoint", init, "--videos", tmp_path / "videos", "--out", tmp_path / "cache"]
+
+    def made(*more):
+        command = [sys.executable, ROOT / "train" / "cache_features.py", *out, *more]
+        return subprocess.run(list(map(str, command)), env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+    first = made()
+    assert first.returncode == 1 and "not made: 1 (0_0)" in first.stderr and "Traceback" not in first.stderr
+    assert "features of 2 of 3 videos" in first.stdout
+    (tmp_path / "list").write_text(f"{videos[1].stem}\n")
+    again = made("--list", tmp_path / "list")
+    assert again.returncode == 0 and "features of 1 of 1 videos" in again.stdout
+    (tmp_path / "list").write_text("9_9\n")
+    absent = made("--list", tmp_path / "list")
+    assert absent.returncode == 1 and "lacks 1 of 1 videos" in absent.stderr
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -119,6 +186,9 @@ def test_ctrl_c_at_the_terminal_saves_a_checkpoint(stage2, tmp_path, processes):
                 os.killpg(launcher.pid, signal.SIGKILL)
     assert "the checkpoint is saved, --resume goes on" in (tmp_path / "stderr").read_text()
     step = find_resumed(run).step
-    goes_on = launched("finetune.py", "--config", stage2, f"run.steps={step + 1}", "validation=[]", "--resume")
+    assert find_resumed(run).world_size == processes
+    goes_on = launched(
+        "finetune.py", "--config", stage2, f"run.steps={step + 1}", "validation=[]", "--resume", processes=processes
+    )
     assert goes_on.returncode == 0, goes_on.stderr
     assert read_metrics(run / "metrics.jsonl")[-1]["step"] == step + 1
