@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
@@ -27,7 +27,7 @@ from livemamba.errors import InputError
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid", strict=True))
 class AugmentConfig:
     """What is made of each clip.
 

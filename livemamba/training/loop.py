@@ -7,38 +7,42 @@ Letters: none; a batch is whatever the task's module takes.
 import logging
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 import torch
-import yaml
 from accelerate import Accelerator
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from livemamba.config import config_to_dict
 from livemamba.errors import InputError
-from livemamba.files import whole_file
 from livemamba.model.livemamba import LiveMamba
 from livemamba.training.checkpoint import (
+    CONFIG_FILE,
+    checkpoints,
+    differences,
     find_resumed,
     load_checkpoint,
     prune_checkpoints,
     publish_model,
     save_checkpoint,
+    write_config,
 )
 from livemamba.training.config import OptimConfig, RunConfig
-from livemamba.training.metrics import MetricsLog
+from livemamba.training.metrics import MetricsLog, import_wandb
 
 logger = logging.getLogger(__name__)
 
 Sums = dict[str, Tensor]
 """Name -> (2,) float32: a sum and the count or weight that divides it. "loss" is what is minimised."""
 
-CONFIG_FILE = "config.yaml"
 INTERRUPTED = 130
+SAME_INTERRUPT_S = 2.0
+"""At Ctrl-C the terminal tells every process, and the launcher tells its own once more: so soon, it is the same one."""
 
 
 class Task(Protocol):
@@ -90,21 +94,31 @@ def train(
 
 
 def check_folder(run: RunConfig, *, resume: bool) -> None:
-    """Refuse to start where a run is, and to resume where none is.
+    """Refuse to start where a run is, and to resume where none is; or to log to a wandb that isn't there.
+
+    A run that ended before its first checkpoint can be resumed too: it begins again.
 
     Raises:
         InputError, MissingError: saying so.
     """
     folder = Path(run.out)
+    if run.wandb:
+        import_wandb()
     if resume:
-        find_resumed(folder)
+        if not _ended_early(folder):
+            find_resumed(folder)
     elif folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is there already; --resume goes on with it, or name another run.out")
 
 
+def _ended_early(folder: Path) -> bool:
+    """Whether a run was started there and has no checkpoint yet."""
+    return (folder / CONFIG_FILE).is_file() and not checkpoints(folder)
+
+
 class _Loop:
     def __init__(self, task: Task, run: RunConfig, optim: OptimConfig, config: Any, accelerator: Accelerator) -> None:
-        self.task, self.config = task, config
+        self.task, self.config = task, config_to_dict(config)
         self.timetable, self.optim = run, optim
         self.accelerator = accelerator
         self.folder = Path(run.out)
@@ -197,11 +211,15 @@ class _Loop:
                 live=self.task.live,
                 optimizer=self.optimizer,
                 world_size=self.accelerator.num_processes,
+                config=self.config,
             )
             prune_checkpoints(self.folder, self.timetable.keep_checkpoints)
         self.accelerator.wait_for_everyone()
 
     def _resume(self) -> int:
+        if _ended_early(self.folder):
+            logger.warning("%s has no checkpoint yet: the run begins again", self.folder)
+            return 0
         resumed = find_resumed(self.folder)
         load_checkpoint(resumed, module=self.module, live=self.task.live, optimizer=self.optimizer)
         if resumed.world_size != self.accelerator.num_processes:
@@ -210,14 +228,14 @@ class _Loop:
                 resumed.world_size,
                 self.accelerator.num_processes,
             )
+        if changed := differences(resumed.config, self.config):
+            logger.warning("resumed with another config than the checkpoint's: %s", "; ".join(changed))
         return resumed.step
 
     def _open_log(self, start: int) -> MetricsLog:
         self.folder.mkdir(parents=True, exist_ok=True)
-        values = config_to_dict(self.config)
-        with whole_file(self.folder / CONFIG_FILE) as partial:
-            partial.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
-        return MetricsLog(self.folder, from_step=start, project=self.timetable.wandb, config=values)
+        write_config(self.folder, self.config)
+        return MetricsLog(self.folder, from_step=start, project=self.timetable.wandb, config=self.config)
 
     def interrupt(self) -> None:
         """Stop after the step at hand."""
@@ -263,19 +281,24 @@ class _Running:
 
 
 class _interrupts:  # noqa: N801 (a context manager)
-    """While it lasts, Ctrl-C and a polite kill stop the loop after the step at hand; a second one stops at once."""
+    """While it lasts, Ctrl-C and a polite kill stop the loop after the step at hand; a later Ctrl-C stops at once."""
 
     def __init__(self, loop: _Loop) -> None:
         self._loop = loop
         self._before: dict[signal.Signals, Any] = {}
+        self._first_s: float | None = None
 
     def __enter__(self) -> None:
         for name in (signal.SIGINT, signal.SIGTERM):
             self._before[name] = signal.signal(name, self._hear)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self._loop.interrupt()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        now_s = time.monotonic()
+        if self._first_s is None:
+            self._first_s = now_s
+            self._loop.interrupt()
+        elif number == signal.SIGINT and now_s - self._first_s > SAME_INTERRUPT_S:
+            raise KeyboardInterrupt
 
     def __exit__(self, *_: object) -> None:
         for name, handler in self._before.items():

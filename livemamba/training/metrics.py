@@ -3,6 +3,7 @@
 Rows are JSON objects, one a line, with a step that rises over the whole run, resumed or not.
 """
 
+import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,8 @@ class MetricsLog:
     def __init__(
         self, folder: Path, *, from_step: int = 0, project: str | None = None, config: Mapping[str, Any] | None = None
     ) -> None:
+        if project:
+            import_wandb()
         self.path = folder / METRICS_FILE
         kept = [row for row in read_metrics(self.path) if row["step"] <= from_step] if self.path.exists() else []
         with whole_file(self.path) as partial:
@@ -74,12 +77,20 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _start_wandb(folder: Path, project: str, config: Mapping[str, Any] | None, *, resumed: bool) -> Any:
+def import_wandb() -> Any:
+    """The wandb package.
+
+    Raises:
+        MissingError: if it is not installed.
+    """
     try:
-        import wandb
+        return importlib.import_module("wandb")
     except ImportError:
         raise MissingError("run.wandb is set, but wandb is not installed; pip install 'livemamba[wandb]'") from None
+
+
+def _start_wandb(folder: Path, project: str, config: Mapping[str, Any] | None, *, resumed: bool) -> Any:
     # The folder's name is the run's id: a resumed run goes on in the same one.
-    return wandb.init(
+    return import_wandb().init(
         project=project, id=folder.name, resume="allow" if resumed else None, dir=str(folder), config=dict(config or {})
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from livemamba.config import config_from_dict
 from livemamba.conversation import coaching_step
 from livemamba.data.cache import CacheKey, FeatureCache
 from livemamba.data.collate import Target, collate, target_groups
@@ -122,6 +123,11 @@ def test_processes_share_a_batch_and_pairs_stay_together(make_source):
     assert sizes <= {1, 2} and 2 in sizes  # a clip with its opposite, or alone if it has none
     with pytest.raises(InputError, match="for 9 processes"):
         source.batch(0, 0, 9)
+
+
+def test_a_misspelt_augmentation_is_refused():
+    with pytest.raises(InputError, match="did you mean 'windows'"):
+        config_from_dict(AugmentConfig, {"windwos": 1.0}, where="config")
 
 
 def test_windows_are_short(make_source):

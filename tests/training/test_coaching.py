@@ -17,7 +17,9 @@ from livemamba.dialogue.prompts import coaching_prompt
 from livemamba.errors import InputError, MissingError
 from livemamba.model.livemamba import LiveMamba
 from livemamba.model.stream import Stream
+from livemamba.model.weights import read_safetensors
 from livemamba.ticks import Frame, tick_at_or_after
+from livemamba.training import checkpoint, loop
 from livemamba.training.checkpoint import checkpoints, find_resumed
 from livemamba.training.coaching import (
     CoachingConfig,
@@ -28,7 +30,7 @@ from livemamba.training.coaching import (
 )
 from livemamba.training.config import OptimConfig, RunConfig
 from livemamba.training.features import StateFeatures, cache_key, cache_videos, video_features
-from livemamba.training.loop import train
+from livemamba.training.loop import check_folder, train
 from livemamba.training.metrics import MetricsLog, read_metrics
 from livemamba.training.traces import KINDS, Trace, events_at, traces
 from livemamba.training.validate import Validator, calibrated
@@ -185,6 +187,7 @@ def test_ctrl_c_saves_and_stops_and_the_run_goes_on_as_if_nothing_had_been(
     def interrupted(step, rank, world_size):
         if step == 2:
             os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)  # the launcher's, after the terminal's
         return batch(step, rank, world_size)
 
     monkeypatch.setattr(task, "batch", interrupted)
@@ -194,6 +197,95 @@ def test_ctrl_c_saves_and_stops_and_the_run_goes_on_as_if_nothing_had_been(
     trained(again, config, resume=True)
     one, other = weights(unbroken), weights(again)
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_later_ctrl_c_stops_at_once(live, tiny_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "SAME_INTERRUPT_S", -1.0)
+    config = config_of(tmp_path / "run", tiny_corpus, steps=6)
+    task = CoachingTask(live, config)
+
+    def stuck(step, rank, world_size):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the second one was not heard")
+
+    monkeypatch.setattr(task, "batch", stuck)
+    with pytest.raises(KeyboardInterrupt):
+        train(task, run=config.run, optim=config.optim, config=config)
+
+
+def test_a_run_that_died_before_its_first_checkpoint_begins_again(
+    make_live, tiny_corpus, tmp_path, monkeypatch, caplog
+):
+    unbroken = make_live()
+    trained(unbroken, config_of(tmp_path / "a", tiny_corpus, steps=2))
+    config = config_of(tmp_path / "b", tiny_corpus, steps=2)
+    task = CoachingTask(make_live(), config)
+    batch = task.batch
+    monkeypatch.setattr(task, "batch", lambda step, *rest: batch(step, *rest) if step < 1 else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train(task, run=config.run, optim=config.optim, config=config)
+    with pytest.raises(InputError, match="--resume goes on with it"):
+        trained(make_live(), config)
+    again = make_live()
+    trained(again, config, resume=True)
+    assert "begins again" in caplog.text
+    assert read_metrics(tmp_path / "a" / "metrics.jsonl") == read_metrics(tmp_path / "b" / "metrics.jsonl")
+    assert all(
+        torch.equal(one, other) for one, other in zip(weights(unbroken).values(), weights(again).values(), strict=True)
+    )
+
+
+def test_a_resumed_run_has_the_unbroken_ones_optimiser(make_live, tiny_corpus, tmp_path):
+    for name, stops in (("a", (4,)), ("b", (2, 4))):
+        live, config = make_live(), config_of(tmp_path / name, tiny_corpus)
+        for place, steps in enumerate(stops):  # the rate's fall begins only after both
+            now = replace(config, run=replace(config.run, steps=steps), optim=replace(config.optim, decay_steps=0))
+            trained(live, now, resume=place > 0)
+    one, other = (
+        read_safetensors(tmp_path / name / "checkpoints" / "step_000004" / "training.safetensors") for name in "ab"
+    )
+    assert set(one) == set(other) and any(name.endswith("exp_avg_sq") for name in one)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_changed_config_is_named_at_resume(live, tiny_corpus, tmp_path, caplog):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=2)
+    trained(live, config)
+    assert yaml.safe_load((find_resumed(tmp_path / "run").folder / "config.yaml").read_text())["groups_per_batch"] == 2
+    trained(live, config, resume=True)
+    assert "another config" not in caplog.text
+    changed = replace(config, groups_per_batch=3, augment=replace(config.augment, windows=1.0))
+    trained(live, changed, resume=True)
+    assert "groups_per_batch: 2, now 3" in caplog.text and "augment.windows: 0.5, now 1.0" in caplog.text
+
+
+def test_a_resume_that_would_forget_what_was_trained_is_refused(live, tiny_corpus, tmp_path):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=2)
+    trained(live, config)
+    with pytest.raises(InputError, match=r"trained live\.backbone.* and \d+ more too; .* init: .*model"):
+        trained(live, replace(config, trained=("qformer",)), resume=True)
+
+
+def test_a_killed_writing_leaves_the_last_checkpoint_and_nothing_for_long(live, tiny_corpus, tmp_path, monkeypatch):
+    config = config_of(tmp_path / "run", tiny_corpus, steps=4)
+    folder = tmp_path / "run" / "checkpoints"
+    written = checkpoint.write_config
+
+    def full_disk(where, values):
+        if where.name.startswith(".step_000004"):
+            raise OSError("the disk is full")
+        written(where, values)
+
+    monkeypatch.setattr(checkpoint, "write_config", full_disk)
+    with pytest.raises(OSError, match="disk is full"):
+        trained(live, config)
+    assert [path.name for path in folder.iterdir()] == ["step_000002"]
+    (folder / ".step_000004.partial-99-abc" / "model").mkdir(parents=True)  # what a kill -9 leaves
+    assert find_resumed(tmp_path / "run").step == 2
+    monkeypatch.undo()
+    trained(live, config, resume=True)
+    assert sorted(path.name for path in folder.iterdir()) == ["step_000002", "step_000004"]
 
 
 def test_another_number_of_processes_is_warned_about(live, tiny_corpus, tmp_path, caplog):
@@ -295,6 +387,10 @@ def test_wandb_is_asked_for_and_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(MissingError, match=r"pip install 'livemamba\[wandb\]'"):
         MetricsLog(tmp_path, project="kitchen")
+    run = RunConfig(out=str(tmp_path / "run"), steps=1, wandb="kitchen")
+    with pytest.raises(MissingError, match="wandb is not installed"):
+        check_folder(run, resume=False)
+    assert not list(tmp_path.iterdir())
 
 
 # --- features and traces -----------------------------------------------------------------------------------
@@ -411,6 +507,3 @@ def test_the_same_clips_go_through_streams_too(live, tiny_corpus):
     assert real == dict.fromkeys(("pair", "right", "wrong", "ic_acc", "f1", "streaming_ic_acc", "streaming_f1"), 0.0), (
         "a network that never speaks"
     )
-    always = replace(never, max_response_tokens=2, thresholds=replace(never.thresholds, mistake=0.0))
-    real = validator.through_streams(live.with_decoding(always))
-    assert (real["pair"], real["right"], real["ic_acc"]) == (0.0, 0.0, 0.0)

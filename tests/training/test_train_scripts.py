@@ -1,9 +1,12 @@
 """The scripts as users start them."""
 
 import argparse
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,25 +14,33 @@ import yaml
 
 from livemamba.cli import run_safely
 from livemamba.model.livemamba import LiveMamba
+from livemamba.training.checkpoint import checkpoints, find_resumed
 from livemamba.training.coaching_script import main
 from livemamba.training.metrics import read_metrics
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def launched(script, *arguments, processes=1, cwd=ROOT):
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+def launching(script, *arguments, processes=1):
     command = [sys.executable, "-m", "accelerate.commands.launch"]
     command += ["--config_file", str(ROOT / f"configs/accelerate/cpu_{processes}.yaml")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [*command, str(ROOT / "train" / script), *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return [*command, str(ROOT / "train" / script), *map(str, arguments)]
+
+
+def launched(script, *arguments, processes=1, cwd=ROOT):
+    command = launching(script, *arguments, processes=processes)
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=240, check=False)
+
+
+def wait_for(done, what, patience=200):
+    for _ in range(patience * 10):
+        if done():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"waited in vain for {what}")
 
 
 @pytest.fixture
@@ -87,3 +98,27 @@ def test_errors_are_one_line(stage2, arguments, message, tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and message in lines[0], lines
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_ctrl_c_at_the_terminal_saves_a_checkpoint(stage2, tmp_path, processes):
+    """The terminal tells every process at once, and the launcher its own a second time."""
+    run = tmp_path / "run"
+    changes = ["run.steps=100000", "validation=[]"]
+    command = launching("finetune.py", "--config", stage2, *changes, processes=processes)
+    with (tmp_path / "stderr").open("w") as said:
+        launcher = subprocess.Popen(command, env=ENVIRONMENT, stderr=said, start_new_session=True)
+        try:
+            metrics = run / "metrics.jsonl"
+            wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2, "the first steps")
+            os.killpg(launcher.pid, signal.SIGINT)
+            assert launcher.wait(timeout=120) != 0
+            wait_for(lambda: checkpoints(run), "a checkpoint", patience=30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(launcher.pid, signal.SIGKILL)
+    assert "the checkpoint is saved, --resume goes on" in (tmp_path / "stderr").read_text()
+    step = find_resumed(run).step
+    goes_on = launched("finetune.py", "--config", stage2, f"run.steps={step + 1}", "validation=[]", "--resume")
+    assert goes_on.returncode == 0, goes_on.stderr
+    assert read_metrics(run / "metrics.jsonl")[-1]["step"] == step + 1
