@@ -12,7 +12,7 @@ from livemamba.data.sources import Features
 from livemamba.files import check_replaceable
 from livemamba.model.livemamba import CHECKPOINT_FILES, CONFIG_FILE, LiveMamba
 from livemamba.training.features import StateFeatures, cache_key
-from livemamba.training.validate import Validator, calibrated
+from livemamba.training.validate import OBJECTIVES, Validator, calibrated
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -31,12 +31,19 @@ def main(arguments: argparse.Namespace) -> int:
         most_pairs=arguments.pairs,
         most_turns=arguments.turns,
     )
-    live, best = calibrated(live, validator)
+    live, best = calibrated(live, validator, arguments.objective)
     live.save_pretrained(arguments.out, overwrite=arguments.overwrite)
-    for name, value in best.to_dict().items():
-        print(f"{name:8} {value:.3f}")
+    traced = best.to_dict()
+    real = validator.through_streams(live) if arguments.verify else {}
+    print(f"{'':17}{'traces':>8}{'streams' if real else '':>9}")
+    for name in dict.fromkeys([*traced, *real]):
+        print(f"{name:17}{_shown(traced.get(name)):>8}{_shown(real.get(name)):>9}")
     print(f"written to {arguments.out}")
     return 0
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":
@@ -50,6 +57,15 @@ if __name__ == "__main__":
     parser.add_argument("--window_s", type=float, default=30.0, help="whole width of the scoring window (default 30)")
     parser.add_argument("--pairs", type=int, default=400, metavar="N", help="of the pair test (default 400)")
     parser.add_argument("--turns", type=int, default=400, metavar="N", help="steps as they were given (default 400)")
+    parser.add_argument(
+        "--objective",
+        default="all",
+        choices=OBJECTIVES,
+        help="what is made best: pair test + IC-Acc + F1 (all, default), or the last two",
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="run the chosen thresholds on the same clips through real streams; slow"
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="the checkpoint with the thresholds")
     parser.add_argument("--overwrite", action="store_true", help="replace a checkpoint that is there")
     chosen = parser.parse_args()

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 from livemamba.cli import run_safely
-from livemamba.data.official_rows import PLAN_SETS, SPLITS, load_rows
-from livemamba.evaluation.predictions import read_predictions
-from livemamba.evaluation.report import evaluate, labels_of, table, write_result
+from livemamba.data.official_rows import ALL_SPLITS, PLAN_SETS, load_rows
+from livemamba.evaluation.interactive_cooking import Prediction
+from livemamba.evaluation.predictions import ReadPredictions, read_predictions
+from livemamba.evaluation.report import differences_table, evaluate, labels_of, table, write_result
 from livemamba.evaluation.rules import PROTOCOLS, add_rule_arguments, rules_of
 from livemamba.evaluation.text_scores import DEFAULT_BERT, BertChoice
 from livemamba.timeline import Timeline
@@ -24,7 +25,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Score a predictions file on Interactive Cooking.")
     parser.add_argument("--data", required=True, metavar="DIR", help="the folder with the benchmark's official rows")
     parser.add_argument("--plan_set", required=True, choices=PLAN_SETS)
-    parser.add_argument("--split", required=True, choices=SPLITS)
+    parser.add_argument("--split", required=True, choices=ALL_SPLITS)
     parser.add_argument("--predictions_file_path", required=True, metavar="FILE", help="in the official format")
     parser.add_argument("--out", required=True, metavar="FILE", help="the result, as JSON")
     parser.add_argument(
@@ -38,6 +39,9 @@ def parse_arguments() -> argparse.Namespace:
         default="refuse",
         choices=("refuse", "empty"),
         help="videos of the split without predictions: refuse the file (default), or score them as silent",
+    )
+    parser.add_argument(
+        "--compare_with", metavar="FILE", help="another system's predictions: a row of its own, and the difference"
     )
     parser.add_argument("--system", help="a name for the result (default: the file's)")
     parser.add_argument(
@@ -54,18 +58,17 @@ def main(arguments: argparse.Namespace) -> int:
     rules = rules_of(arguments)
     truth = load_rows(arguments.data, arguments.plan_set, arguments.split)
     read = read_predictions(arguments.predictions_file_path, protocol=arguments.protocol)
-    predictions = dict(read.videos)
-    missing = [row.video_id for row in truth if row.video_id not in predictions]
-    if arguments.missing_videos == "empty":
-        predictions.update({video_id: Timeline(video_id=video_id) for video_id in missing})
-    result = evaluate(
-        arguments.system or Path(arguments.predictions_file_path).stem,
-        truth,
-        predictions,
-        protocol=arguments.protocol,
-        rules=rules,
-        bert=BertChoice(wanted=not arguments.no_bert, model=arguments.bert_model, layers=arguments.bert_layers),
-    )
+    predictions, missing = _filled(read, truth, arguments.missing_videos)
+    name = arguments.system or Path(arguments.predictions_file_path).stem
+    bert = BertChoice(wanted=not arguments.no_bert, model=arguments.bert_model, layers=arguments.bert_layers)
+    result = evaluate(name, truth, predictions, protocol=arguments.protocol, rules=rules, bert=bert)
+    results, differences = [result], []
+    if arguments.compare_with:
+        theirs = read_predictions(arguments.compare_with, protocol=arguments.protocol)
+        predictions, _ = _filled(theirs, truth, arguments.missing_videos)
+        label = Path(arguments.compare_with).stem
+        other = evaluate(label, truth, predictions, protocol=arguments.protocol, rules=rules, bert=bert)
+        results, differences = [result, other], [result.less(other)]
     about = {
         "benchmark": "interactive_cooking",
         "plan_set": arguments.plan_set,
@@ -77,13 +80,25 @@ def main(arguments: argparse.Namespace) -> int:
         "messages_without_text": read.without_text,
         "ignored_keys": read.ignored_keys,
     }
-    write_result(arguments.out, {**about, **result.to_dict()})
-    print(table([result]))
+    compared = {"compared_with": [other.to_dict(per_video=False) for other in results[1:]], "differences": differences}
+    write_result(arguments.out, {**about, **result.to_dict(), **(compared if differences else {})})
+    print(table(results))
+    if differences:
+        print(differences_table(name, differences))
     print(f"{result.counts.videos} videos ({len(missing)} without predictions); BERTScore: {result.text.bert}")
     for note in result.text.notes:
         print(f"note: {note}")
     print(f"written to {arguments.out}")
     return 0
+
+
+def _filled(
+    read: ReadPredictions, truth: list[Timeline], missing_videos: str
+) -> tuple[dict[str, Prediction], list[str]]:
+    """The predictions, and the videos that lack any: as silent where that is asked for."""
+    missing = [row.video_id for row in truth if row.video_id not in read.videos]
+    empty = {video_id: Timeline(video_id=video_id) for video_id in missing} if missing_videos == "empty" else {}
+    return {**read.videos, **empty}, missing
 
 
 if __name__ == "__main__":

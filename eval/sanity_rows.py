@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from livemamba.cli import run_safely
-from livemamba.data.official_rows import PLAN_SETS, SPLITS, load_rows
+from livemamba.data.official_rows import ALL_SPLITS, PLAN_SETS, load_rows
 from livemamba.evaluation.predictions import write_predictions
 from livemamba.evaluation.report import evaluate, labels_of, table, write_result
 from livemamba.evaluation.rules import PROTOCOLS, add_rule_arguments, rules_of
@@ -22,7 +22,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run and score Interactive Cooking's sanity rows.")
     parser.add_argument("--data", required=True, metavar="DIR", help="the folder with the benchmark's official rows")
     parser.add_argument("--plan_set", required=True, choices=PLAN_SETS)
-    parser.add_argument("--split", required=True, choices=SPLITS)
+    parser.add_argument("--split", required=True, choices=ALL_SPLITS)
     parser.add_argument("--out", required=True, metavar="FILE", help="the scores, as JSON")
     parser.add_argument(
         "--predictions_dir", metavar="DIR", help="also write each row's predictions there, in the official format"

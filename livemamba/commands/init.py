@@ -51,6 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="override a config value"
     )
+    parser.add_argument("--half", action="store_true", help="store the weights as float16: half the size")
     parser.add_argument("--overwrite", action="store_true", help="replace a checkpoint that is there")
     parser.set_defaults(run=run)
 
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         model.load_backbone(arguments.backbone)
     for part, source in parts:
         model.load_part(part, source)
-    model.save_pretrained(arguments.out, overwrite=arguments.overwrite)
+    model.save_pretrained(arguments.out, overwrite=arguments.overwrite, half=arguments.half)
     print(f"{arguments.out}: {sum(weight.numel() for weight in model.parameters()) / 1e6:.1f} M parameters")
     for part, source in model.provenance.items():
         print(f"  {part:9} {source}")

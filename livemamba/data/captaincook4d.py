@@ -18,6 +18,8 @@ from livemamba.timeline import MistakeCategory
 
 SPLITS = ("train", "validation", "test")
 _SPLIT_KEYS = {"train": "train", "validation": "val", "test": "test"}
+UNSEEN_SPLIT = "test_unseen"
+"""With recipes and kitchens of its own; simulated corpora have it, CaptainCook4D doesn't."""
 
 STEPS_FILE = "annotation_json/error_annotations.json"
 NAMES_FILE = "annotation_json/complete_step_annotations.json"
@@ -126,7 +128,7 @@ class Annotations:
 
     Attributes:
         recordings: by id, in the file's order.
-        splits: split -> recording ids, in the file's order.
+        splits: split -> recording ids, in the file's order; `UNSEEN_SPLIT` only where the file has it.
         step_texts: step id -> description, where the recording's own text fails.
         graphs: activity name -> its task graph.
     """
@@ -249,18 +251,21 @@ def _with_exact_times(folder: Path, recordings: Mapping[str, Recording]) -> dict
     details = _read_json(folder, EXACT_FILE, dict)
     try:
         seen = {
-            (key, step["start_s"], step["end_s"]): step["mistake"]["seen_s"]
+            (key, step["step_id"], step["start_s"], step["end_s"]): float(step["mistake"]["seen_s"])
             for key, recording in details["recordings"].items()
             for step in recording["steps"]
             if "mistake" in step
         }
-    except (KeyError, TypeError, AttributeError) as error:
+        if not all(map(math.isfinite, seen.values())):
+            raise ValueError("seen_s is no finite number of seconds")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / EXACT_FILE}: no exact times in it ({error}); generate the corpus anew") from None
     return {
         key: replace(
             recording,
             actions=tuple(
-                replace(action, seen_s=seen.get((key, action.start_s, action.end_s))) for action in recording.actions
+                replace(action, seen_s=seen.get((key, action.step_id, action.start_s, action.end_s)))
+                for action in recording.actions
             ),
         )
         for key, recording in recordings.items()
@@ -294,7 +299,8 @@ def _read_action(data: Any, place: int, where: str) -> Action:
 def _read_splits(folder: Path, recordings: Mapping[str, Recording]) -> dict[str, tuple[str, ...]]:
     data = _read_json(folder, SPLITS_FILE, dict)
     splits: dict[str, tuple[str, ...]] = {}
-    for split, key in _SPLIT_KEYS.items():
+    extra = {UNSEEN_SPLIT: UNSEEN_SPLIT} if UNSEEN_SPLIT in data else {}
+    for split, key in {**_SPLIT_KEYS, **extra}.items():
         if not isinstance(data.get(key), list):
             raise InputError(f"{folder / SPLITS_FILE}: has no list {key!r}")
         splits[split] = tuple(map(str, data[key]))

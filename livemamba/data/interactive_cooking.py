@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from livemamba.data.advanced_planning import build_advanced, in_test_split
-from livemamba.data.captaincook4d import MISSING_TAG, ORDER_TAG, Action, Annotations, Recording
+from livemamba.data.captaincook4d import MISSING_TAG, ORDER_TAG, UNSEEN_SPLIT, Action, Annotations, Recording
 from livemamba.data.notes import Notes
 from livemamba.data.official_rows import recipe_from_plan
 from livemamba.data.playing import BuiltVideo, MistakeTime, play
@@ -62,7 +62,7 @@ def build_benchmark(annotations: Annotations, *, mistake_time: MistakeTime = "en
                 continue
             main[split].append(build_main(recording, groups, mistake_time, notes["main"]))
             video = build_advanced(recording, groups, annotations, mistake_time, notes["advanced_planning"])
-            if video and (split != "test" or in_test_split(video, notes["advanced_planning"])):
+            if video and (split not in ("test", UNSEEN_SPLIT) or in_test_split(video, notes["advanced_planning"])):
                 advanced[split].append(video)
     if not any(main.values()):
         raise InputError("no recording of the splits has a performed action; nothing to build")

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from livemamba.data.captaincook4d import UNSEEN_SPLIT
 from livemamba.errors import InputError, MissingError
 from livemamba.recipe import Plan, Recipe, RecipeStep, Step
 from livemamba.timeline import MISTAKE_CATEGORIES, Message, MessageKind, MistakeCategory, Timeline
 
 PLAN_SETS = ("main", "advanced_planning")
 SPLITS = ("train", "validation", "test")
+"""The official ones."""
+ALL_SPLITS = (*SPLITS, UNSEEN_SPLIT)
+"""With that of simulated corpora."""
 
 _ARRAYS = ("output_texts", "output_timestamps", "output_types", "output_actions", "remaining_plan")
 _KEYS = ("video_id", "activity_name", *_ARRAYS)
@@ -27,9 +31,9 @@ def rows_file(folder: str | Path, plan_set: str, split: str) -> Path:
     """Where a build keeps a split: `<folder>/<plan_set>/<split>.jsonl`.
 
     Raises:
-        InputError: if the set or the split is none of the official ones.
+        InputError: if the set or the split is none of those that are known.
     """
-    for what, value, known in (("plan set", plan_set, PLAN_SETS), ("split", split, SPLITS)):
+    for what, value, known in (("plan set", plan_set, PLAN_SETS), ("split", split, ALL_SPLITS)):
         if value not in known:
             raise InputError(f"{what} {value!r} is not one of {', '.join(known)}")
     return Path(folder) / plan_set / f"{split}.jsonl"
@@ -41,7 +45,8 @@ def load_rows(folder: str | Path, plan_set: str, split: str) -> list[Timeline]:
     Args:
         folder: what `livemamba build interactive-cooking` wrote.
         plan_set: "main" or "advanced_planning".
-        split: "train", "validation" or "test". (The official loader's "train" is train + validation.)
+        split: "train", "validation" or "test" (the official loader's "train" is train + validation); in simulated
+            corpora also "test_unseen".
 
     Raises:
         MissingError: if there is no such file.

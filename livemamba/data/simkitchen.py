@@ -22,7 +22,7 @@ def read_rows(folder: str | Path, split: str) -> tuple[Timeline, ...]:
 
     Args:
         folder: a corpus.
-        split: train, validation or test.
+        split: train, validation, test or test_unseen.
 
     Raises:
         MissingError: if files are missing.
@@ -39,7 +39,7 @@ def read_step_clips(folder: str | Path, split: str) -> tuple[StepClip, ...]:
 
     Args:
         folder: a corpus.
-        split: train, validation or test.
+        split: train, validation, test or test_unseen.
 
     Raises:
         MissingError, InputError: as `read_rows`.

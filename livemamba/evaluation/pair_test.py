@@ -5,9 +5,10 @@ counts only if both verdicts are right. Who has learnt when a step ends, and rep
 scores well elsewhere and 0 here (spec/simkitchen.md, the pair test). It works on any corpus with counterfactuals.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from livemamba.coaching.watchers import StepWatcher
 from livemamba.data.augment.counterfactual import drawn_opposite
 from livemamba.data.step_clips import Counterfactual, StepClip
 from livemamba.errors import InputError
-from livemamba.ticks import TICKS_PER_SECOND, Frame, tick_at_or_after
+from livemamba.ticks import Frame, tick_at_or_after, tick_at_or_before
 
 FEEDBACK = ("mistake", "divergence")
 
@@ -36,24 +37,62 @@ class Pair:
     opposite: Counterfactual
 
 
+Allowed = Literal["forbidden", "allowed"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairRules:
-    """What makes a verdict right.
+    """What makes a verdict right. With any of these settings, who says the same under both instructions gets 0.
 
     Attributes:
         window_s: whole width of the window around the step's end and around the moment at which a mistake shows;
             the benchmark's, 30 s, divided by the simulated kitchen's time factor.
         timed: whether a success must come within the window around the end, and feedback not before the window of
-            the moment at which it shows. Without, only what is said counts.
+            the moment at which it shows and not after that of the end. Without, only what is said counts.
+        early_feedback: under the opposite instruction, timed: whether feedback before its window, a guess, spoils
+            the verdict (forbidden) or is passed over until some comes within it.
+        later_success: under the opposite instruction: whether a success after the feedback takes it back (forbidden)
+            or only one before it does.
+
+    Raises:
+        InputError: if a value is out of range or no choice of its rule.
     """
 
     window_s: float
     timed: bool = True
+    early_feedback: Allowed = "forbidden"
+    later_success: Allowed = "forbidden"
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.window_s) or self.window_s <= 0:
+            raise InputError(f"window_s is {self.window_s!r}; give the window's whole width, seconds > 0")
+        for name in ("early_feedback", "later_success"):
+            if getattr(self, name) not in get_args(Allowed):
+                raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(Allowed))}")
 
     @property
     def half_ticks(self) -> int:
         """Whole ticks within half the window."""
-        return int(self.window_s / 2 * TICKS_PER_SECOND)
+        return tick_at_or_before(self.window_s / 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the result file."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """What a system said about a pair.
+
+    Attributes:
+        pair: which.
+        right: under the right instruction.
+        wrong: under the opposite one.
+    """
+
+    pair: Pair
+    right: tuple[Event, ...]
+    wrong: tuple[Event, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,36 +156,59 @@ def right_verdict(events: Iterable[Event], clip: StepClip, rules: PairRules) -> 
 
 
 def wrong_verdict(events: Iterable[Event], clip: StepClip, rules: PairRules) -> bool:
-    """Under an opposite instruction: feedback once it shows, and no success before it."""
+    """Under an opposite instruction: feedback once it shows, half a window after the end at the latest; no success."""
     seen = tick_at_or_after(clip.messages[0].time_s)
+    found = False
     for event in sorted(events, key=lambda event: event.tick):
         if event.kind == "success":
-            return False
-        if event.kind in FEEDBACK:
-            return not rules.timed or event.tick >= seen - rules.half_ticks
-    return False
+            return found and rules.later_success == "allowed"
+        if event.kind not in FEEDBACK or found:
+            continue
+        if rules.timed and event.tick < seen - rules.half_ticks:
+            if rules.early_feedback == "forbidden":
+                return False
+            continue
+        found = not rules.timed or event.tick <= last_tick(clip, rules)
+    return found
 
 
 WatchClip = Callable[[StepClip, int], Sequence[Event]]
 """What a system says about a clip: the clip, the last tick it is shown."""
 
 
-def run_pairs(pairs: Iterable[Pair], watch: WatchClip, rules: PairRules) -> list[PairResult]:
+def hear_pairs(pairs: Iterable[Pair], watch: WatchClip, rules: PairRules) -> list[Heard]:
     """Each pair through a system.
 
     Args:
         pairs: which.
         watch: shows a clip from its first tick to the last, or until the system ends the step.
-        rules: what makes a verdict right.
+        rules: how long a clip is shown.
     """
     return [
-        PairResult(
+        Heard(
             pair=pair,
-            right=right_verdict(watch(pair.right, last_tick(pair.right, rules)), pair.right, rules),
-            wrong=wrong_verdict(watch(pair.wrong, last_tick(pair.wrong, rules)), pair.wrong, rules),
+            right=tuple(watch(pair.right, last_tick(pair.right, rules))),
+            wrong=tuple(watch(pair.wrong, last_tick(pair.wrong, rules))),
         )
         for pair in pairs
     ]
+
+
+def judge_pairs(heard: Iterable[Heard], rules: PairRules) -> list[PairResult]:
+    """The verdicts; what was heard once can be judged by several rules."""
+    return [
+        PairResult(
+            pair=one.pair,
+            right=right_verdict(one.right, one.pair.right, rules),
+            wrong=wrong_verdict(one.wrong, one.pair.wrong, rules),
+        )
+        for one in heard
+    ]
+
+
+def run_pairs(pairs: Iterable[Pair], watch: WatchClip, rules: PairRules) -> list[PairResult]:
+    """Each pair through a system and judged; see `hear_pairs`."""
+    return judge_pairs(hear_pairs(pairs, watch, rules), rules)
 
 
 def watched(watcher: StepWatcher, clip: StepClip, frames: Iterable[Frame]) -> list[Event]:
@@ -177,27 +239,68 @@ def pair_scores(results: Sequence[PairResult], *, seed: int = 0, resamples: int 
         results: at least one.
         seed: of the bootstrap over videos.
         resamples: of it.
+
+    Raises:
+        InputError: if there is none.
     """
+    if not results:
+        raise InputError("no pair was judged; an empty pair test has no score")
+
+    def by(name: Callable[[PairResult], str]) -> Mapping[str, Mapping[str, Any]]:
+        groups: dict[str, list[PairResult]] = {}
+        for result in results:
+            groups.setdefault(name(result), []).append(result)
+        return {key: _scored(groups[key], seed, resamples) for key in sorted(groups)}
+
+    return {
+        **_scored(results, seed, resamples),
+        "by_category": by(lambda result: result.pair.opposite.category),
+        "by_field": by(lambda result: result.pair.opposite.field),
+    }
+
+
+def _scored(results: Sequence[PairResult], seed: int, resamples: int) -> dict[str, Any]:
     return {
         "pairs": len(results),
+        "videos": len({result.pair.right.video_id for result in results}),
         "both": _share(result.both for result in results),
         "both_95": bootstrap_share([(result.pair.right.video_id, result.both) for result in results], seed, resamples),
         "right": _share(result.right for result in results),
         "wrong": _share(result.wrong for result in results),
-        "by_category": _by(results, lambda result: result.pair.opposite.category),
-        "by_field": _by(results, lambda result: result.pair.opposite.field),
     }
+
+
+def pair_table(scores: Mapping[str, Any], any_time: Mapping[str, Any]) -> str:
+    """The scores as a text table, a line each for all pairs, the categories and the fields.
+
+    Args:
+        scores: of `pair_scores`.
+        any_time: the same by what is said alone.
+    """
+    cells: list[tuple[str, ...]] = [("", "pairs", "videos", "both", "95%", "right", "wrong", "any time")]
+    cells.append(_cells("all", scores, any_time))
+    for group in ("by_category", "by_field"):
+        cells += [_cells(name, scores[group][name], any_time[group][name]) for name in scores[group]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) if not place else cell.rjust(width) for place, (cell, width) in enumerate(line))
+        for line in ([*zip(row, widths, strict=True)] for row in cells)
+    )
+
+
+def _cells(name: str, scores: Mapping[str, Any], any_time: Mapping[str, Any]) -> tuple[str, ...]:
+    shares = (scores["right"], scores["wrong"], any_time["both"])
+    return (
+        name,
+        *(str(scores[key]) for key in ("pairs", "videos")),
+        f"{scores['both']:.2f}",
+        "{:.2f}-{:.2f}".format(*scores["both_95"]),
+        *(f"{share:.2f}" for share in shares),
+    )
 
 
 def _share(values: Iterable[bool]) -> float:
     return float(np.mean(list(values)))
-
-
-def _by(results: Sequence[PairResult], name: Callable[[PairResult], str]) -> Mapping[str, Mapping[str, float]]:
-    groups: dict[str, list[bool]] = {}
-    for result in results:
-        groups.setdefault(name(result), []).append(result.both)
-    return {key: {"both": _share(groups[key]), "pairs": len(groups[key])} for key in sorted(groups)}
 
 
 def bootstrap_share(values: Sequence[tuple[str, bool]], seed: int, resamples: int) -> list[float]:

@@ -7,7 +7,7 @@ A JSON list of {"video_id", "pred_texts", "pred_timestamps"}; each text starts w
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from livemamba.errors import InputError, MissingError
 from livemamba.evaluation.interactive_cooking import Prediction
 from livemamba.evaluation.rules import Protocol
 from livemamba.files import whole_file
+from livemamba.json_files import read_json
 from livemamba.timeline import FINISH_TEXT, Message, MessageKind, Timeline
 
 PREFIXES: dict[MessageKind, str] = {
@@ -28,6 +29,9 @@ PREFIXES: dict[MessageKind, str] = {
 }
 """What each kind of message is called there. An advance is silent and has no place in the file; the finish
 message acknowledges the last step, so it counts as a success."""
+
+RUN_FILE = "run.json"
+"""Beside predictions that are written as they come: what makes them."""
 
 NO_TEXT = "…"
 """Stands for the sentence of a message that has only its prefix: it has no letter, so text scores give it 0."""
@@ -85,6 +89,35 @@ def _check_once(ids: Iterable[str]) -> None:
     twice = sorted(video_id for video_id, count in Counter(ids).items() if count > 1)
     if twice:
         raise InputError(f"predictions hold {twice[0]} more than once; give one timeline for each video")
+
+
+def claim_run(folder: str | Path, settings: Mapping[str, Any]) -> None:
+    """Make a folder that of one run, whose predictions another run of the same settings goes on with.
+
+    Args:
+        folder: made if it isn't there.
+        settings: all that predictions depend on, JSON-ready.
+
+    Raises:
+        InputError: if the folder holds predictions of other settings, or some of which nobody knows what made them.
+    """
+    folder = Path(folder)
+    path = folder / RUN_FILE
+    if path.is_file():
+        found = read_json(path, what="settings of a run")
+        found = found if isinstance(found, dict) else {}
+        names = dict.fromkeys([*settings, *found])
+        different = [name for name in names if found.get(name) != settings.get(name)]
+        if different:
+            raise InputError(
+                f"{folder} holds predictions of another run ({', '.join(different)} differ); name another folder"
+            )
+        return
+    there = [name for name in ("streaming.json", "turn_based.json") if (folder / name).exists()]
+    if there:
+        raise InputError(f"{folder} holds {there[0]} and no {RUN_FILE} that says what made it; name another folder")
+    with whole_file(path) as partial:
+        partial.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 # --- reading -----------------------------------------------------------------------------------------

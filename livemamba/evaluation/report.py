@@ -18,7 +18,7 @@ from livemamba.evaluation.interactive_cooking import (
     mistake_scores,
     score_videos,
 )
-from livemamba.evaluation.intervals import score_intervals
+from livemamba.evaluation.intervals import difference_intervals, score_intervals
 from livemamba.evaluation.rules import Protocol, ScoringRules
 from livemamba.evaluation.text_scores import BertChoice, TextScores, text_scores
 from livemamba.files import whole_file
@@ -69,11 +69,36 @@ class Result:
 
     def intervals(self) -> dict[str, tuple[float, float]]:
         """95% intervals of IC-Acc and of the mistakes' F1, over videos."""
-        return score_intervals(self.videos)
+        return score_intervals(self.videos, skipped_as_missed=self._skipped_as_missed)
+
+    def less(self, other: "Result") -> dict[str, Any]:
+        """By how much this system's scores exceed another's on the same videos, JSON-ready.
+
+        Returns:
+            `system` and `protocol` of the other; for `ic_acc` and `mistake_f1` the difference (None where a score
+            is), and its paired 95% interval over videos.
+
+        Raises:
+            InputError: if the two were scored by other rules, or on other videos.
+        """
+        if self.rules != other.rules:
+            raise InputError(f"{self.system} and {other.system} were scored by other rules; score both alike")
+        intervals = difference_intervals(self.videos, other.videos, skipped_as_missed=self._skipped_as_missed)
+        mine, theirs = self.scores(), other.scores()
+        return {
+            "less": other.system,
+            "protocol": other.protocol,
+            **{name: _difference(mine[name], theirs[name]) for name in intervals},
+            "intervals_95": {name: list(interval) for name, interval in intervals.items()},
+        }
+
+    @property
+    def _skipped_as_missed(self) -> bool:
+        return self.rules.unmatched == "fn"
 
     def scores(self) -> dict[str, float | None]:
         """The benchmark's six columns: IC-Acc 0 to 100, the others 0 to 1 (rescaled BERTScore may be below)."""
-        mistakes = mistake_scores(self.counts, skipped_as_missed=self.rules.unmatched == "fn")
+        mistakes = mistake_scores(self.counts, skipped_as_missed=self._skipped_as_missed)
         return {
             "ic_acc": ic_acc(self.counts),
             "mistake_precision": mistakes.precision,
@@ -130,6 +155,10 @@ def _confusable(videos: Iterable[VideoScore]) -> list[dict[str, Any]]:
     ]
 
 
+def _difference(mine: float | None, theirs: float | None) -> float | None:
+    return None if mine is None or theirs is None else mine - theirs
+
+
 def write_result(path: str | Path, content: Mapping[str, Any]) -> None:
     """Write a result as JSON with the package's version, whole or not at all."""
     with whole_file(path) as partial:
@@ -169,13 +198,31 @@ def table(results: Sequence[Result]) -> str:
     )
 
 
+def differences_table(system: str, differences: Sequence[Mapping[str, Any]]) -> str:
+    """What a system's scores exceed others' by, a line each.
+
+    Args:
+        system: whose.
+        differences: of `Result.less`.
+    """
+    lines = [f"{system}, less (95% intervals, paired by video; apart where 0 lies outside)"]
+    for one in differences:
+        ic = "{:+.1f} to {:+.1f}".format(*one["intervals_95"]["ic_acc"])
+        f1 = "{:+.2f} to {:+.2f}".format(*one["intervals_95"]["mistake_f1"])
+        lines.append(
+            f"  {one['less']:<16}{one['protocol']:<12}IC-Acc {_shown(one['ic_acc'], 1):>6} ({ic})   "
+            f"F1 {_shown(one['mistake_f1'], 2):>5} ({f1})"
+        )
+    return "\n".join(lines)
+
+
 def _cells(result: Result) -> tuple[str, ...]:
     scores, counts, intervals = result.scores(), result.counts, result.intervals()
     return (
         result.system,
         result.protocol,
         _shown(scores["ic_acc"], 1),
-        "{:.0f}-{:.0f}".format(*intervals["ic_acc"]),
+        "-" if scores["ic_acc"] is None else "{:.0f}-{:.0f}".format(*intervals["ic_acc"]),
         *(_shown(scores[f"mistake_{name}"], 2) for name in ("precision", "recall", "f1")),
         "{:.2f}-{:.2f}".format(*intervals["mistake_f1"]),
         _shown(scores["bert_score"], 3),

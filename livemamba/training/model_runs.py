@@ -90,7 +90,8 @@ class DeafWatcher:
 
     def start(self, plan: Plan, instruction: str, tick: int) -> None:
         """Watch for another step of the recipe, whatever was asked for."""
-        others = [step.id for step in self._recipe.steps if step.id not in plan.current]
+        asked = {self._recipe[node].text for node in plan.current}  # a recipe may have the same step twice
+        others = [step.id for step in self._recipe.steps if step.text not in asked]
         node = self._random.choice(others) if others else plan.current[0]
         told = Plan(((node,), *(step for step in plan.steps[1:] if node not in step)))
         self._watcher.start(told, self._recipe.instruction((node,)), tick)

@@ -130,6 +130,23 @@ def test_a_result_says_whose_labels_it_was_scored_on(score, data):
     assert status == 1 and "is no report of a build" in error
 
 
+def test_two_systems_are_compared_on_the_same_videos(score, tmp_path):
+    other = tmp_path / "silent.json"
+    other.write_text(json.dumps([entry(name, ("Instruction: Stir.", 10)) for name in ("1_1", "1_2")]))
+    status, result, out, _ = score(GOOD, "--no_bert", "--compare_with", str(other))
+    assert status == 0 and result["system"] == "p"
+    assert [row["system"] for row in result["compared_with"]] == ["silent"]
+    [difference] = result["differences"]
+    assert difference["less"] == "silent"
+    assert (difference["ic_acc"], difference["mistake_f1"]) == (50.0, pytest.approx(2 / 3))
+    assert difference["intervals_95"]["ic_acc"] == [0.0, 100.0]  # one video has the hit, one has none
+    assert "p, less (95% intervals" in out and "(+0.0 to +100.0)" in out
+    assert "differences" not in score(GOOD, "--no_bert")[1]
+    other.write_text(json.dumps([entry("1_1", ("Instruction: Stir.", 10))]))
+    status, _, _, error = score(GOOD, "--no_bert", "--compare_with", str(other))
+    assert status == 1 and "no predictions for 1 of the split's 2 videos: 1_2" in error
+
+
 def test_missing_videos_are_refused_or_silent_by_choice(score):
     status, result, _, error = score(GOOD[:1], "--no_bert")
     assert (status, result) == (1, None)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from livemamba.coaching.events import Event
@@ -8,8 +10,11 @@ from livemamba.evaluation.pair_test import (
     PairResult,
     PairRules,
     bootstrap_share,
+    hear_pairs,
+    judge_pairs,
     last_tick,
     pair_scores,
+    pair_table,
     pairs_of,
     right_verdict,
     run_pairs,
@@ -21,6 +26,7 @@ from livemamba.ticks import tick_to_s
 
 RULES = PairRules(window_s=8.6)
 ANY_TIME = PairRules(window_s=8.6, timed=False)
+LENIENT = PairRules(window_s=8.6, early_feedback="allowed", later_success="allowed")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +35,12 @@ def pairs(tiny_corpus):
 
 
 def at(kind, tick):
-    return Event(kind=kind, tick=tick, text="" if kind == "advance" else "You did it.")
+    texts = {"advance": "", "divergence": "You did not follow the instruction. You cut it."}
+    return Event(kind=kind, tick=tick, text=texts.get(kind, "You did it."))
+
+
+def said(clip):
+    return [Event(kind=m.kind, tick=int(-(-m.time_s * 2 // 1)), text=m.text) for m in clip.messages]
 
 
 def shown(make_watcher):
@@ -45,8 +56,7 @@ def scores(pairs, make_watcher, rules=RULES):
 
 
 def oracle(clip):
-    said = [Event(kind=m.kind, tick=int(-(-m.time_s * 2 // 1)), text=m.text) for m in clip.messages]
-    return ScriptedWatcher([*said, at("advance", clip.end_tick - 1)])
+    return ScriptedWatcher([*said(clip), at("advance", clip.end_tick - 1)])
 
 
 def always(kind):
@@ -63,7 +73,7 @@ def test_an_oracle_gets_everything_and_the_deaf_get_nothing(pairs):
         "mistake": always("mistake"),
     }
     for name, make in deaf.items():
-        for rules in (RULES, ANY_TIME):
+        for rules in (RULES, ANY_TIME, LENIENT, replace(LENIENT, timed=False)):
             assert scores(pairs, make, rules)["both"] == 0.0, name
     assert scores(pairs, always("success"))["right"] == 1.0
     assert scores(pairs, always("mistake"))["wrong"] == 1.0
@@ -85,6 +95,38 @@ def test_verdicts_by_hand(pairs):
     assert not wrong_verdict([at("success", seen), at("mistake", seen + 1)], pair.wrong, RULES)
     assert not wrong_verdict([], pair.wrong, RULES)
     assert last_tick(pair.right, RULES) == end + half
+    assert wrong_verdict([at("mistake", end + half)], pair.wrong, RULES)
+    assert not wrong_verdict([at("mistake", end + half + 1)], pair.wrong, RULES)
+    assert wrong_verdict([at("divergence", end)], pair.wrong, RULES)
+    taken_back = [at("mistake", seen), at("success", end)]
+    assert not wrong_verdict(taken_back, pair.wrong, RULES)
+    assert not wrong_verdict(taken_back, pair.wrong, ANY_TIME)
+    assert wrong_verdict(taken_back, pair.wrong, LENIENT)
+    guessed = [at("mistake", seen - half - 1), at("mistake", seen)]
+    assert not wrong_verdict(guessed, pair.wrong, RULES)
+    assert wrong_verdict(guessed, pair.wrong, LENIENT)
+    assert not wrong_verdict(guessed[:1], pair.wrong, LENIENT)
+    assert not right_verdict(guessed, pair.right, LENIENT)
+
+
+def test_what_was_heard_once_is_judged_by_several_rules(pairs):
+    early = hear_pairs(
+        pairs, shown(lambda clip: ScriptedWatcher([replace(e, tick=clip.first_tick) for e in said(clip)])), RULES
+    )
+    late = [one for one in early if one.pair.right.end_tick - one.pair.right.first_tick > 20]
+    assert all(result.right for result in judge_pairs(late, ANY_TIME))
+    assert not any(result.right for result in judge_pairs(late, RULES))
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [({"window_s": 0.0}, "whole width"), ({"window_s": 8.0, "later_success": "maybe"}, "forbidden, allowed")],
+)
+def test_rules_that_make_no_sense_are_refused(values, what):
+    with pytest.raises(InputError, match=what):
+        PairRules(**values)
+    with pytest.raises(InputError, match="no score"):
+        pair_scores([])
 
 
 def test_a_verdict_counts_only_with_its_partner(pairs):
@@ -95,6 +137,14 @@ def test_a_verdict_counts_only_with_its_partner(pairs):
     assert sum(part["pairs"] for part in found["by_category"].values()) == 6
     low, high = found["both_95"]
     assert 0 <= low <= 0.5 <= high <= 1
+    for name, part in found["by_field"].items():
+        own = [result for result in results if result.pair.opposite.field == name]
+        assert part["both"] == sum(result.both for result in own) / len(own)
+        assert part["videos"] == len({result.pair.right.video_id for result in own})
+        assert part["both_95"][0] <= part["both"] <= part["both_95"][1]
+    table = pair_table(found, found).splitlines()
+    assert table[1].split()[:5] == ["all", "6", str(found["videos"]), "0.50", f"{low:.2f}-{high:.2f}"]
+    assert len(table) == 2 + len(found["by_category"]) + len(found["by_field"])
 
 
 def test_the_interval_is_over_videos():
@@ -112,3 +162,9 @@ def test_pairs_are_drawn_by_seed(tiny_corpus):
     assert pairs_of(clips, most=5, seed=1) != pairs_of(clips, most=5, seed=2)
     with pytest.raises(InputError, match="no clip has an opposite"):
         pairs_of([clip for clip in clips if not clip.counterfactuals])
+
+
+def test_unseen_recipes_have_pairs_of_their_own(tiny_corpus, pairs):
+    unseen = pairs_of(read_step_clips(tiny_corpus, "test_unseen"))
+    assert scores(unseen, oracle)["both"] == 1.0
+    assert not {pair.right.video_id for pair in unseen} & {pair.right.video_id for pair in pairs}

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from livemamba.errors import InputError
-from livemamba.evaluation.predictions import prediction_entry, write_predictions
+from livemamba.evaluation.predictions import claim_run, prediction_entry, write_predictions
 from livemamba.timeline import Message, Timeline
 
 
@@ -42,3 +42,16 @@ def test_the_file_is_a_list_and_comes_whole(tmp_path):
         write_predictions(path, [_timeline()])
     assert len(json.loads(path.read_text())) == 2
     assert [file.name for file in path.parent.iterdir()] == ["predictions.json"]
+
+
+def test_a_folder_of_predictions_belongs_to_one_run(tmp_path):
+    settings = {"model": "abc", "decoding": {"mistake": 0.5}}
+    claim_run(tmp_path / "out", settings)
+    (tmp_path / "out" / "streaming.json").write_text("[]")
+    claim_run(tmp_path / "out", settings)
+    for other in ({**settings, "model": "x"}, {"decoding": settings["decoding"]}, {**settings, "model": "x", "new": 1}):
+        with pytest.raises(InputError, match="predictions of another run \\(model"):
+            claim_run(tmp_path / "out", other)
+    (tmp_path / "out" / "run.json").unlink()
+    with pytest.raises(InputError, match=r"streaming\.json and no run\.json"):
+        claim_run(tmp_path / "out", settings)

@@ -18,7 +18,7 @@ from livemamba.errors import InputError, MissingError
 from livemamba.model.livemamba import LiveMamba
 from livemamba.model.stream import Stream
 from livemamba.model.weights import read_safetensors
-from livemamba.ticks import Frame
+from livemamba.ticks import Frame, tick_at_or_after
 from livemamba.training import checkpoint, loop
 from livemamba.training.checkpoint import checkpoints, find_resumed
 from livemamba.training.coaching import (
@@ -481,4 +481,35 @@ def test_validation_scores_and_calibrates(live, tiny_corpus):
     assert values == validator(live)
     chosen, best = calibrated(live, validator)
     assert chosen.config.decoding.thresholds.mistake == best.mistake == chosen.config.decoding.thresholds.divergence
-    assert best.objective == max(scored.objective for scored in validator.grid(live))
+    assert best.objective() == max(scored.objective() for scored in validator.grid(live))
+    _, best = calibrated(live, validator, "benchmark")
+    scores = [scored.ic_acc / 100 + scored.f1 for scored in validator.grid(live)]
+    assert best.ic_acc / 100 + best.f1 == best.objective("benchmark") == max(scores)
+
+
+def test_a_trace_that_cannot_hear_itself_is_not_blamed_for_the_success_at_the_end(live, tiny_corpus):
+    features = StateFeatures(tiny_corpus, keep=47, width=96)
+    validator = Validator([(str(tiny_corpus), features)], split="test", window_s=8.6, most_pairs=3, most_turns=1)
+
+    def silent(clip):
+        return torch.zeros(clip.end_tick - clip.first_tick, len(KINDS)).numpy()
+
+    paired = []
+    for pair, _ in validator._pairs:
+        right, wrong = silent(pair.right), silent(pair.wrong)
+        right[-1, 0] = wrong[-1, 0] = 0.9
+        wrong[tick_at_or_after(pair.opposite.time_s) - pair.wrong.first_tick - 1, 1] = 0.9
+        paired += [Trace(clip=pair.right, scores=right), Trace(clip=pair.wrong, scores=wrong)]
+    turns = [Trace(clip=clip, scores=silent(clip)) for clip, _ in validator._turns]
+    assert validator._scored(paired, turns, 0.5, 0.5).pair == 1.0
+    assert validator.rules.later_success == "forbidden", "a real run is"
+
+
+def test_the_same_clips_go_through_streams_too(live, tiny_corpus):
+    features = StateFeatures(tiny_corpus, keep=47, width=96)
+    validator = Validator([(str(tiny_corpus), features)], split="test", window_s=8.6, most_pairs=3, most_turns=1)
+    never = replace(live.config.decoding, thresholds=ThresholdConfig(**dict.fromkeys(vars(ThresholdConfig()), 2.0)))
+    real = validator.through_streams(live.with_decoding(never))
+    assert real == dict.fromkeys(("pair", "right", "wrong", "ic_acc", "f1", "streaming_ic_acc", "streaming_f1"), 0.0), (
+        "a network that never speaks"
+    )

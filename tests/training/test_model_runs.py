@@ -126,6 +126,39 @@ def test_a_benchmark_run_goes_on_with_the_videos_that_are_missing(seeing, tiny_c
     assert run_script("run_interactive_cooking", monkeypatch, *arguments, "--set", "thresholds.mistak=0.3") == 1
     assert "did you mean" in capsys.readouterr().err
 
+    # Nothing that was said by another network, or at other thresholds, is taken for this one's.
+    before = (out / "streaming.json").read_bytes()
+    for options, what in (
+        (["--set", "thresholds.mistake=0.3"], "(decoding differ)"),
+        (["--instruction_blind"], "(instruction_blind differ)"),
+        (["--features", tmp_path / "cache"], "(frames differ)"),
+    ):
+        chosen = [*arguments, *options]
+        if "--features" in options:
+            place = chosen.index("--videos")
+            del chosen[place : place + 2]
+        assert run_script("run_interactive_cooking", monkeypatch, *chosen) == 1
+        assert what in capsys.readouterr().err
+    assert (out / "streaming.json").read_bytes() == before
+
+    arguments[arguments.index("--out") + 1] = tmp_path / "again"
+    arguments.remove("--sanity_rows")
+    assert run_script("run_interactive_cooking", monkeypatch, *arguments, "--compare_with", out) == 0
+    result = json.loads((tmp_path / "again" / "result.json").read_text())
+    assert [row["system"] for row in result["rows"]] == ["LiveMamba", "out"]
+    assert result["differences"][0]["intervals_95"] == {"ic_acc": [0.0, 0.0], "mistake_f1": [0.0, 0.0]}
+    assert {one["less"] for one in first["differences"]} >= {"silent", "chatty", "timer"}
+
+
+def test_the_deaf_are_not_told_of_the_same_step_under_another_number(tiny_corpus):
+    recipe = read_rows(tiny_corpus, "train")[0].recipe
+    first, second, *rest = recipe.steps
+    twice = replace(recipe, steps=(first, replace(second, text=first.text), *rest))
+    told = Told()
+    for seed in range(30):
+        DeafWatcher(told, twice, str(seed)).start(twice.plan, "Do it.", 3)
+    assert {plan.current for plan, _ in told.starts} == {(step.id,) for step in rest}
+
 
 def test_watchers_of_one_benchmark_run_share_nothing(live, tiny_corpus):
     features = StateFeatures(tiny_corpus, keep=47, width=96)
