@@ -53,6 +53,11 @@ def traces(live: LiveMamba, clips: Sequence[tuple[StepClip, Features, int]]) -> 
 
 @torch.inference_mode()
 def _traces(live: LiveMamba, clips: Sequence[tuple[StepClip, Features, int]]) -> Iterable[Trace]:
+    with live.device:  # where the tensors made on the way belong
+        return _traced(live, clips)
+
+
+def _traced(live: LiveMamba, clips: Sequence[tuple[StepClip, Features, int]]) -> list[Trace]:
     frames = [_embedded(live, clip, features, end) for clip, features, end in clips]
     lengths = [len(one) for one in frames]
     state = _prompted(live, [clip for clip, _, _ in clips])
@@ -68,13 +73,13 @@ def _traces(live: LiveMamba, clips: Sequence[tuple[StepClip, Features, int]]) ->
         respond = torch.softmax(decision.double(), dim=1)[:, 0]
         hidden, _ = live.backbone(answers, state=state)
         kinds = torch.softmax(live.backbone.logits(hidden)[:, 0, firsts].double(), dim=1)
-        scores[:, tick] = (respond[:, None] * kinds).numpy()
+        scores[:, tick] = (respond[:, None] * kinds).cpu().numpy()
     return [Trace(clip=clip, scores=scores[row, : lengths[row]]) for row, (clip, _, _) in enumerate(clips)]
 
 
 def _embedded(live: LiveMamba, clip: StepClip, features: Features, end: int) -> Tensor:
     """(T, Q, W)."""
-    tokens = features.read(clip.video_id, range(clip.first_tick, max(end, clip.first_tick + 1))).float()
+    tokens = features.read(clip.video_id, range(clip.first_tick, max(end, clip.first_tick + 1))).float().to(live.device)
     embedded: Tensor = live.qformer(tokens)
     return embedded
 

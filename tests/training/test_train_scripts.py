@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,37 @@ def test_errors_are_one_line(stage2, arguments, message, tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and message in lines[0], lines
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("script", ["pretrain.py", "stage0.py"])
+def test_the_other_stages_run_on_two_processes_as_on_one(script, stage2, live, tmp_path, tiny_corpus):
+    if script == "pretrain.py":
+        config = stage2
+        changes = ["trained=[qformer, special_tokens]", "validation=[]", "optim.weight_decay=0.1"]
+    else:
+        # A convolutional stem has batch norms: their statistics are of each process's own share, so losses differ.
+        patches = replace(live.config, vision=replace(live.config.vision, stem="linear"))
+        init = LiveMamba(patches, live.tokens, seed=1).save_pretrained(tmp_path / "patches")
+        config = tmp_path / "stage0.yaml"
+        values = {
+            "run": {"out": str(tmp_path / "run"), "steps": 3, "log_every": 1, "save_every": 0},
+            "optim": {"learning_rate": 0.001, "warmup_steps": 1},
+            "init": str(init),
+            "corpora": [str(tiny_corpus)],
+            "validation": [],
+            "batch_size": 8,
+        }
+        config.write_text(yaml.safe_dump(values))
+        changes = []
+    rows = []
+    for processes in (1, 2):
+        run = tmp_path / str(processes)
+        frames = ["--frames", tmp_path / "frames"] if script == "stage0.py" else []
+        done = launched(script, "--config", config, *frames, f"run.out={run}", *changes, processes=processes)
+        assert done.returncode == 0, done.stderr
+        assert find_resumed(run).world_size == processes
+        rows.append(read_metrics(run / "metrics.jsonl"))
+    assert [row["loss"] for row in rows[1]] == pytest.approx([row["loss"] for row in rows[0]], rel=1e-3)
 
 
 def answer(place):
