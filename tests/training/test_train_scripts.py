@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import signal
 import subprocess
@@ -178,27 +179,61 @@ def test_what_is_missing_is_named_before_any_network_is_loaded(stage2, tmp_path,
     assert "features of 1 of 1 videos are missing" in said and "name its features" in said
 
 
-def test_the_cache_script_goes_on_past_a_damaged_video(init, tmp_path, tiny_corpus):
-    videos = sorted((tiny_corpus / "videos").glob("*.mp4"))[:2]
-    (tmp_path / "videos").mkdir()
-    for video in videos:
-        (tmp_path / "videos" / video.name).symlink_to(video)
-    (tmp_path / "videos" / "0_0.mp4").write_bytes(b"no video")
-    out = ["--checkpoint", init, "--videos", tmp_path / "videos", "--out", tmp_path / "cache"]
+@pytest.fixture
+def cache_script():
+    """train/cache_features.py, which is no package's, as a module."""
+    spec = importlib.util.spec_from_file_location("cache_features", ROOT / "train" / "cache_features.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    def made(*more):
-        command = [sys.executable, ROOT / "train" / "cache_features.py", *out, *more]
-        return subprocess.run(list(map(str, command)), env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
-    first = made()
-    assert first.returncode == 1 and "not made: 1 (0_0)" in first.stderr and "Traceback" not in first.stderr
-    assert "features of 2 of 3 videos" in first.stdout
-    (tmp_path / "list").write_text(f"{videos[1].stem}\n")
-    again = made("--list", tmp_path / "list")
-    assert again.returncode == 0 and "features of 1 of 1 videos" in again.stdout
-    (tmp_path / "list").write_text("9_9\n")
-    absent = made("--list", tmp_path / "list")
-    assert absent.returncode == 1 and "lacks 1 of 1 videos" in absent.stderr
+@pytest.fixture
+def make_cache(cache_script, live, tmp_path, tiny_corpus):
+    """Runs it over two videos of the tiny corpus and a damaged one, in between."""
+    pruned = replace(live.config, pruning=replace(live.config.pruning, keep=12))
+    checkpoint = LiveMamba(pruned, live.tokens, seed=1).save_pretrained(tmp_path / "seeing")
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for name, video in zip("ac", sorted((tiny_corpus / "videos").glob("*.mp4")), strict=False):
+        (folder / f"{name}.mp4").symlink_to(video)
+    (folder / "b.mp4").write_bytes(b"no video")
+
+    def make(videos=None, part=0, parts=1):
+        values = {"checkpoint": str(checkpoint), "videos": str(folder), "out": str(tmp_path / "cache")}
+        chosen = argparse.Namespace(**values, list=videos, part=part, parts=parts)
+        return run_safely(lambda: cache_script.main(chosen))
+
+    return make
+
+
+def test_the_cache_script_goes_on_past_a_damaged_video(make_cache, tmp_path, capsys):
+    assert make_cache() == 1
+    said = capsys.readouterr()
+    assert "features of 2 of 3 videos" in said.out and "not made: 1 (b)" in said.err
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == [
+        "a.safetensors",
+        "c.safetensors",
+        "cache.json",
+    ]
+    (tmp_path / "list").write_text("c\n")
+    assert make_cache(str(tmp_path / "list")) == 0 and "features of 1 of 1" in capsys.readouterr().out
+    (tmp_path / "list").write_text("c z\n")
+    assert make_cache(str(tmp_path / "list")) == 1 and "lacks 1 of 2 videos" in capsys.readouterr().err
+    assert make_cache(part=2, parts=2) == 1 and "parts count from 0" in capsys.readouterr().err
+
+
+def test_the_cache_script_keeps_what_it_has_at_ctrl_c(cache_script, make_cache, tmp_path, monkeypatch, capsys):
+    made = cache_script.cache_videos
+
+    def interrupted(*arguments):
+        yield next(made(*arguments))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cache_script, "cache_videos", interrupted)
+    assert make_cache() == 130
+    assert "1 of 3 videos are done; the same command goes on" in capsys.readouterr().err
+    assert (tmp_path / "cache" / "a.safetensors").is_file()
 
 
 @pytest.mark.parametrize("processes", [1, 2])
