@@ -99,8 +99,8 @@ class Validator:
         most_turns: int,
     ) -> None:
         self.rules = PairRules(window_s=window_s)
-        # A trace never hears its own complaint, so at the step's end it would still say a success, which the network
-        # itself doesn't: seen on 40 pairs, where streams and traces then agreed, and traces fell from .55 to .08 else.
+        # A trace never hears its own complaint, so at the step's end it would still say a success; the network itself,
+        # which has read what it said, doesn't (`eval/calibrate_thresholds.py --verify` shows both).
         self.trace_rules = replace(self.rules, later_success="allowed")
         self.scoring = ScoringRules(window_s=window_s)
         self._pairs: list[tuple[Pair, Features]] = []
