@@ -184,5 +184,16 @@ def test_the_table_has_a_line_for_each_row():
     ]
     lines = table(results).splitlines()
     assert len({len(line) for line in lines}) == 1
-    assert lines[1].split()[:8] == ["silent", "streaming", "0.0", "0.00", "0.00", "0.00", "-", "-"]
-    assert lines[2].split()[:8] == ["oracle", "streaming", "100.0", "1.00", "1.00", "1.00", "-", "1.000"]
+    assert lines[1].split()[:10] == ["silent", "streaming", "0.0", "0-0", "0.00", "0.00", "0.00", "0.00-0.00", "-", "-"]
+    assert lines[2].split()[:10] == [
+        "oracle",
+        "streaming",
+        "100.0",
+        "100-100",
+        "1.00",
+        "1.00",
+        "1.00",
+        "1.00-1.00",
+        "-",
+        "1.000",
+    ]
