@@ -6,7 +6,7 @@ Letters: B frames, F fields of the state, Q embeddings of a frame, S side of the
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass as plain_dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,19 +17,21 @@ import torch.nn.functional as F
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from livemamba.config import Positive
-from livemamba.data.captaincook4d import read_annotations
-from livemamba.errors import InputError, MissingError
-from livemamba.files import whole_file
-from livemamba.json_files import read_json
+from livemamba.errors import InputError
 from livemamba.model.livemamba import LiveMamba
 from livemamba.simkitchen import state
 from livemamba.training.config import STRICT, OptimConfig, RunConfig
 from livemamba.training.loop import Sums
+from livemamba.training.state_frames import (
+    FrameAugmentConfig,
+    StateFrames,
+    augmented_frame,
+    frame_weights,
+    read_state_frames,
+)
 from livemamba.video.preprocess import preprocess
-from livemamba.video.source import open_source
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -45,6 +47,8 @@ class Stage0Config:
         batch_size: frames a step, over all processes.
         changing: how much likelier a frame is drawn whose state differs from a neighbour's.
         validation_frames: so many are scored.
+        every: of so many ticks of a training video one is taken: more kitchens fit on the disk.
+        augment: how each training frame is varied.
         teacher: a checkpoint whose Q-Former reads states (`StateFeatures`), or null: a frame's embeddings are drawn to
             those that it makes of the frame's state, so that the backbone which was trained with it understands them.
         teacher_weight: of the squared distance, in units of the teacher's own variance, beside naming the state.
@@ -58,99 +62,18 @@ class Stage0Config:
     batch_size: Positive = 64
     changing: float = 3.0
     validation_frames: Positive = 2000
+    every: Positive = 1
+    augment: FrameAugmentConfig = field(default_factory=FrameAugmentConfig)
     teacher: str | None = None
     teacher_weight: Annotated[float, Field(ge=0)] = 3.0
-
-
-# --- frames with their states --------------------------------------------------------------------------
-
-
-@plain_dataclass(frozen=True, kw_only=True)
-class StateFrames:
-    """Frames of a split, decoded once and kept on disk, with the world's state at each.
-
-    Attributes:
-        pixels: for each video (T, h, w, 3) uint8, not in memory.
-        states: for each (T, F) class numbers.
-        fields: name -> classes.
-    """
-
-    pixels: Sequence[npt.NDArray[np.uint8]]
-    states: Sequence[npt.NDArray[np.uint8]]
-    fields: Mapping[str, Sequence[str]]
-
-
-def read_state_frames(corpora: Sequence[str], split: str, cache: Path) -> StateFrames:
-    """The frames of a split of some corpora.
-
-    Args:
-        corpora: folders, written by `livemamba simulate --states`.
-        split: train or validation.
-        cache: where decoded frames are kept; made if it isn't there.
-
-    Raises:
-        MissingError: if videos or states are missing.
-        InputError: if the corpora differ in their fields, or a video and its states in length.
-    """
-    pixels: list[npt.NDArray[np.uint8]] = []
-    states: list[npt.NDArray[np.uint8]] = []
-    fields: Mapping[str, Sequence[str]] | None = None
-    for corpus in corpora:
-        details = read_json(Path(corpus) / "simkitchen.json", what="details of a simulated corpus")
-        if fields not in (None, details.get("state_fields")):
-            raise InputError(f"{corpus}: other state fields than {corpora[0]}'s; generate both with one version")
-        fields = details["state_fields"]
-        videos = read_annotations(corpus).splits[split]
-        for video in tqdm(videos, desc=f"frames of {Path(corpus).name}", disable=None, leave=False):
-            rows = _states(Path(corpus), video)
-            frames = _decoded(Path(corpus) / "videos" / f"{video}.mp4", cache / Path(corpus).name / f"{video}.npy")
-            if abs(len(frames) - len(rows)) > 1:
-                raise InputError(f"{corpus}: video {video} has {len(frames)} ticks, its states {len(rows)}")
-            count = min(len(frames), len(rows))
-            pixels.append(frames[:count])
-            states.append(rows[:count])
-    if not pixels or fields is None:
-        raise InputError(f"{', '.join(corpora)}: no video in split {split}; generate more episodes")
-    return StateFrames(pixels=pixels, states=states, fields=fields)
-
-
-def _states(corpus: Path, video: str) -> npt.NDArray[np.uint8]:
-    path = corpus / "states" / f"{video}.npy"
-    if not path.is_file():
-        raise MissingError(f"{path} does not exist; generate the corpus with `livemamba simulate --states`")
-    rows: npt.NDArray[np.uint8] = np.load(path)
-    return rows
-
-
-def _decoded(video: Path, kept: Path) -> npt.NDArray[np.uint8]:
-    """The frames at every tick, decoded once."""
-    if not kept.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with open_source(video) as source:
-            frames = np.stack([frame.pixels for frame in source])
-        with whole_file(kept) as partial, partial.open("wb") as file:
-            np.save(file, frames)
-    loaded: npt.NDArray[np.uint8] = np.load(kept, mmap_mode="r")
-    return loaded
-
-
-def frame_weights(states: Sequence[npt.NDArray[np.uint8]], changing: float) -> npt.NDArray[np.float64]:
-    """How likely each frame is drawn, all videos in a row: more often where the state changes."""
-    weights = []
-    for rows in states:
-        changed = (rows[1:] != rows[:-1]).any(1)
-        near = np.concatenate([changed, [False]]) | np.concatenate([[False], changed])
-        weights.append(np.where(near, changing, 1.0))
-    joined = np.concatenate(weights)
-    return np.asarray(joined / joined.sum(), dtype=np.float64)
 
 
 def class_weights(states: Sequence[npt.NDArray[np.uint8]], num_classes: Sequence[int]) -> list[Tensor]:
     """For each field, the weight of each class: the inverse root of how often it comes, mean 1 over frames."""
     rows = np.concatenate(states)
     weights = []
-    for field, count in enumerate(num_classes):
-        seen = np.bincount(rows[:, field], minlength=count)[:count]
+    for place, count in enumerate(num_classes):
+        seen = np.bincount(rows[:, place], minlength=count)[:count]
         inverse = 1.0 / np.sqrt(np.maximum(seen, 50.0))
         weights.append(torch.from_numpy(inverse / (inverse * seen / seen.sum()).sum()).float())
     return weights
@@ -245,9 +168,9 @@ class StateModule(nn.Module):
     def _held_against(self, scores: Sequence[Tensor], states: Tensor) -> tuple[Tensor, Tensor]:
         weights = torch.split(self.weights, self.num_classes)
         loss, right = states.new_zeros((), dtype=torch.float32), states.new_zeros(())
-        for field, given in enumerate(scores):
-            loss = loss + F.cross_entropy(given, states[:, field], weight=weights[field], reduction="none").sum()
-            right = right + (given.argmax(1) == states[:, field]).sum()
+        for place, given in enumerate(scores):
+            loss = loss + F.cross_entropy(given, states[:, place], weight=weights[place], reduction="none").sum()
+            right = right + (given.argmax(1) == states[:, place]).sum()
         return loss, right.float()
 
 
@@ -262,7 +185,7 @@ class Stage0Task:
 
     def __init__(self, live: LiveMamba, config: Stage0Config, cache: Path) -> None:
         self.live, self.config = live, config
-        self._train = read_state_frames(config.corpora, "train", cache)
+        self._train = read_state_frames(config.corpora, "train", cache, every=config.every)
         self._validation = read_state_frames(config.validation, "validation", cache) if config.validation else None
         num_classes = [len(classes) for classes in self._train.fields.values()]
         self.module = StateModule(
@@ -298,17 +221,29 @@ class Stage0Task:
         """See `Task`."""
         random = np.random.default_rng((self.config.run.seed, step))
         drawn = np.searchsorted(self._cumulated, random.random(self.config.batch_size) * self._cumulated[-1])
-        return self._frames(self._train, self._ends, drawn[rank::world_size])
+        seeds = random.integers(2**62, size=len(drawn))
+        return self._frames(self._train, self._ends, drawn[rank::world_size], seeds[rank::world_size])
 
     def _frames(
-        self, frames: StateFrames, ends: npt.NDArray[np.int64], numbers: Sequence[int] | npt.NDArray[np.int64]
+        self,
+        frames: StateFrames,
+        ends: npt.NDArray[np.int64],
+        numbers: npt.NDArray[np.int64],
+        seeds: npt.NDArray[np.int64] | None = None,
     ) -> tuple[Tensor, Tensor]:
+        """Frames by their numbers over all videos, with their states; varied where each has a seed."""
         videos = np.searchsorted(ends, numbers, side="right")
         ticks = numbers - ends[videos] + np.array([len(frames.states[video]) for video in videos])
         places = list(zip(videos, ticks, strict=True))
         vision = self.live.vision
+        pictures = [np.asarray(frames.pixels[video][tick]) for video, tick in places]
+        if seeds is not None:
+            pictures = [
+                augmented_frame(one, self.config.augment, np.random.default_rng(seed))
+                for one, seed in zip(pictures, seeds, strict=True)
+            ]
         pixels = preprocess(
-            [frames.pixels[video][tick] for video, tick in places],
+            pictures,
             size=vision.image_size,
             mean=vision.mean,
             std=vision.std,

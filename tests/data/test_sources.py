@@ -6,10 +6,11 @@ import torch
 
 from livemamba.config import config_from_dict
 from livemamba.conversation import Conversation, Decision, Text, coaching_step
+from livemamba.data.augment.counterfactual import opposite_fields
 from livemamba.data.cache import CacheKey, FeatureCache, NoFeatures, lacking
 from livemamba.data.collate import Target, collate, target_groups
 from livemamba.data.simkitchen import read_step_clips
-from livemamba.data.sources import AugmentConfig, ClipSource
+from livemamba.data.sources import NO_FIELD, AugmentConfig, ClipSource, augmented
 from livemamba.dialogue.encode import IGNORE, encode
 from livemamba.errors import InputError, MissingError
 from livemamba.timeline import Message
@@ -139,6 +140,51 @@ def test_processes_share_a_batch_and_pairs_stay_together(make_source):
     assert sizes <= {1, 2} and 2 in sizes  # a clip with its opposite, or alone if it has none
     with pytest.raises(InputError, match="for 9 processes"):
         source.batch(0, 0, 9)
+
+
+@pytest.fixture
+def fields(make_source):
+    """Every field of the clips, each as likely as another."""
+    clips = [clip for clip, _ in make_source().clips]
+    return dict.fromkeys(sorted({name for clip in clips for name in opposite_fields(clip) or (NO_FIELD,)}), 1.0)
+
+
+@pytest.mark.parametrize("windows", [0.0, 1.0])
+def test_fields_are_drawn_as_often_as_asked(make_source, small_tokens, fields, windows):
+    rare = next(name for name in fields if name != NO_FIELD)
+    source = make_source(fields=fields | {rare: len(fields) - 1.0}, windows=windows)
+    drawn = [source._drawn(place) for place in range(400)]
+    assert sum(name == rare for _, name in drawn) == pytest.approx(200, abs=40)
+    assert (
+        source.group(7)[0][0].ids.tolist()
+        == make_source(fields=fields | {rare: len(fields) - 1.0}, windows=windows).group(7)[0][0].ids.tolist()
+    )
+    # A group is the clip's right instruction and one that is opposite by the drawn field.
+    for place, (number, name) in enumerate(drawn[:20]):
+        clip = source.clips[number][0]
+        allowed = [
+            clip.right(),
+            *(one for each in clip.counterfactuals if each.field == name for one in [clip.under(each)]),
+        ]
+        prompts = [str(one.conversation(small_tokens.config).items[0]) for one in allowed]
+        given = augmented(clip, source.config, np.random.default_rng((0, 1, place)), name)
+        assert [
+            str(one.conversation(small_tokens.config).items[0]) in prompts[at:] for at, one in enumerate(given)
+        ] == [
+            True,
+            True,
+        ]
+        assert len(source.group(place)[0]) == 2
+
+
+def test_a_field_that_no_clip_has_is_told_and_one_left_out_is_refused(make_source, fields, caplog):
+    source = make_source(fields=fields | {"colour": 1.0})
+    assert "no clip of colour in this corpus" in caplog.text
+    assert {name for _, name in map(source._drawn, range(50))} <= {*fields, None}
+    with pytest.raises(InputError, match=r"has no chance for .*; the corpora have such clips"):
+        make_source(fields=dict(list(fields.items())[1:]))
+    with pytest.raises(InputError, match="instructions: contrasted"):
+        config_from_dict(AugmentConfig, {"instructions": "given", "fields": {"what": 1.0}}, where="config")
 
 
 def test_a_misspelt_augmentation_is_refused():

@@ -14,6 +14,10 @@ from livemamba.training.stage0 import (
     Stage0Config,
     Stage0Task,
     class_weights,
+)
+from livemamba.training.state_frames import (
+    FrameAugmentConfig,
+    augmented_frame,
     frame_weights,
     read_state_frames,
 )
@@ -54,6 +58,46 @@ def test_frames_and_states_are_of_the_same_tick(tiny_corpus, tmp_path):
     changed = [(rows[1:, stove] != rows[:-1, stove]) for rows in frames.states]
     all_moved, all_changed = np.concatenate(moved), np.concatenate(changed)
     assert all_moved[all_changed].mean() > 1.3 * all_moved[~all_changed].mean()
+
+
+def test_one_of_several_ticks_is_taken_with_its_own_state(tiny_corpus, tmp_path):
+    whole = read_state_frames([str(tiny_corpus)], "train", tmp_path)
+    some = read_state_frames([str(tiny_corpus)], "train", tmp_path, every=3)
+    for pixels, kept in zip(whole.pixels, some.pixels, strict=True):
+        assert np.array_equal(pixels[::3], kept)
+    for states, kept in zip(whole.states, some.states, strict=True):
+        assert np.array_equal(states[::3], kept)
+    again = read_state_frames([str(tiny_corpus)], "train", tmp_path, every=3)
+    assert np.array_equal(some.pixels[0], again.pixels[0])
+
+
+def test_a_varied_frame_moves_turns_round_and_changes_its_light():
+    pixels = np.random.default_rng(0).integers(40, 200, size=(8, 10, 3), dtype=np.uint8)
+    assert np.array_equal(augmented_frame(pixels, FrameAugmentConfig(), np.random.default_rng(1)), pixels)
+    turned = augmented_frame(pixels, FrameAugmentConfig(mirrored=1.0), np.random.default_rng(1))
+    assert np.array_equal(turned, pixels[:, ::-1])
+    shifts = set()
+    for seed in range(40):
+        moved = augmented_frame(pixels, FrameAugmentConfig(shift=1), np.random.default_rng(seed))
+        padded = np.pad(pixels, ((1, 1), (1, 1), (0, 0)), mode="edge")
+        shifts |= {
+            (down, right)
+            for down in range(3)
+            for right in range(3)
+            if np.array_equal(moved, padded[down : down + 8, right : right + 10])
+        }
+    assert len(shifts) == 9
+    lit = augmented_frame(pixels, FrameAugmentConfig(light=0.2), np.random.default_rng(1))
+    gains = (lit / pixels).reshape(-1, 3)
+    assert np.ptp(gains, axis=0).max() < 0.03 and np.ptp(gains.mean(0)) > 0.02 and abs(gains - 1).max() < 0.22
+
+
+def test_training_frames_are_varied_and_validation_frames_are_not(live, config, tmp_path):
+    plain = Stage0Task(live, config, tmp_path / "frames")
+    varied = Stage0Task(live, replace(config, augment=FrameAugmentConfig(light=0.3)), tmp_path / "frames")
+    one, other = plain.batch(0, 0, 1), varied.batch(0, 0, 1)
+    assert torch.equal(one[1], other[1]) and not torch.equal(one[0], other[0])
+    assert plain.validate(0) == varied.validate(0)
 
 
 def test_frames_that_change_are_drawn_more_often():

@@ -11,26 +11,43 @@ from livemamba.data.step_clips import Counterfactual, StepClip
 from livemamba.ticks import tick_at_or_after
 
 
-def drawn_opposite(clip: StepClip, random: np.random.Generator) -> Counterfactual | None:
-    """One of the clip's counterfactuals, each field as likely as another; None if it has none."""
-    if clip.done is None or not clip.counterfactuals:
+def opposite_fields(clip: StepClip) -> tuple[str, ...]:
+    """What the clip's counterfactuals turn round; empty for a clip that has no right instruction."""
+    return () if clip.done is None else tuple(sorted({opposite.field for opposite in clip.counterfactuals}))
+
+
+def drawn_opposite(clip: StepClip, random: np.random.Generator, field: str | None = None) -> Counterfactual | None:
+    """One of the clip's counterfactuals; None if it has none.
+
+    Args:
+        clip: as in the corpus.
+        random: draws.
+        field: of the counterfactual, one of the clip's; default each of these as likely as another.
+    """
+    fields = opposite_fields(clip)
+    if not fields:
         return None
-    fields = sorted({opposite.field for opposite in clip.counterfactuals})
-    field = fields[int(random.integers(len(fields)))]
+    field = field or fields[int(random.integers(len(fields)))]
     among = [opposite for opposite in clip.counterfactuals if opposite.field == field]
     return among[int(random.integers(len(among)))]
 
 
-def contrasted(clip: StepClip, random: np.random.Generator) -> tuple[StepClip, ...]:
-    """The clip under its right instruction and under an opposite one; the clip alone if it has none."""
-    opposite = drawn_opposite(clip, random)
+def contrasted(clip: StepClip, random: np.random.Generator, field: str | None = None) -> tuple[StepClip, ...]:
+    """The clip under its right instruction and under an opposite one; the clip alone if it has none.
+
+    Args:
+        clip: as in the corpus, or jittered.
+        random: draws.
+        field: see `drawn_opposite`.
+    """
+    opposite = drawn_opposite(clip, random, field)
     if opposite is None:
         return (clip,)
     return clip.right(), clip.under(opposite, way=int(random.integers(len(opposite.notes))))
 
 
 def contrasted_windows(
-    clip: StepClip, random: np.random.Generator, *, most_frames: int, most_late: int
+    clip: StepClip, random: np.random.Generator, *, most_frames: int, most_late: int, field: str | None = None
 ) -> tuple[StepClip, ...]:
     """As `contrasted`, but only some frames around the moment at which the two part: short, and dense with evidence.
 
@@ -39,8 +56,9 @@ def contrasted_windows(
         random: draws.
         most_frames: that are shown.
         most_late: ticks after that moment at which the window may still end.
+        field: see `drawn_opposite`.
     """
-    opposite = drawn_opposite(clip, random)
+    opposite = drawn_opposite(clip, random, field)
     if opposite is None:
         pair: tuple[StepClip, ...] = (clip,)
         seen = clip.end_tick - 1
