@@ -1,6 +1,7 @@
 """Samples into a batch.
 
-Letters: B samples, L positions of the longest, T frames of all samples in a row, K kept tokens of a frame, W width.
+Letters: B samples, L positions of the longest, T frames of all samples in a row, M different ones among these, K kept
+tokens of a frame, W width.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,8 @@ class Batch:
         groups: (B, L) int8, a `Target` each.
         visual: (B, L) bool, where the frames' embeddings go.
         valid: (B, L) bool, False at padding.
-        tokens: (T, K, W) float, the frames' features, sample by sample.
+        frames: (T,) int64, which of the different frames each one is, sample by sample.
+        tokens: (M, K, W) float, features of the different frames: a clip under two instructions is looked at once.
     """
 
     ids: Tensor
@@ -48,6 +50,7 @@ class Batch:
     groups: Tensor
     visual: Tensor
     valid: Tensor
+    frames: Tensor
     tokens: Tensor
 
     def to(self, device: torch.device | str) -> "Batch":
@@ -55,11 +58,12 @@ class Batch:
         return Batch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
 
 
-def collate(samples: Sequence[tuple[Encoded, Tensor]], tokens: Tokens) -> Batch:
+def collate(samples: Sequence[tuple[Encoded, Sequence[int]]], features: Tensor, tokens: Tokens) -> Batch:
     """Samples and their frames' features as a batch.
 
     Args:
-        samples: encoded conversations, each with the features of its frames (T, K, W) in order.
+        samples: encoded conversations, each with the rows of its frames in `features`, in order.
+        features: (M, K, W) of the different frames.
         tokens: the tokenizer with the special ids.
 
     Raises:
@@ -68,9 +72,9 @@ def collate(samples: Sequence[tuple[Encoded, Tensor]], tokens: Tokens) -> Batch:
     """
     if not samples:
         raise InputError("no samples to make a batch of")
-    for encoded, features in samples:
-        if len(features) != len(encoded.ticks):
-            raise InputError(f"{encoded.video_id}: features of {len(features)} frames for {len(encoded.ticks)}")
+    for encoded, rows in samples:
+        if len(rows) != len(encoded.ticks):
+            raise InputError(f"{encoded.video_id}: features of {len(rows)} frames for {len(encoded.ticks)}")
     length = max(len(encoded) for encoded, _ in samples)
     shape = (len(samples), length)
     ids = np.full(shape, tokens.config.padding_id, dtype=np.int64)
@@ -85,7 +89,8 @@ def collate(samples: Sequence[tuple[Encoded, Tensor]], tokens: Tokens) -> Batch:
     arrays = {"ids": ids, "targets": targets, "groups": groups, "visual": visual, "valid": valid}
     return Batch(
         **{name: torch.from_numpy(array) for name, array in arrays.items()},
-        tokens=torch.cat([features for _, features in samples]).float(),
+        frames=torch.tensor([place for _, rows in samples for place in rows], dtype=torch.int64),
+        tokens=features.float(),
     )
 
 

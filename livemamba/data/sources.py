@@ -6,13 +6,15 @@ Letters: T frames, K kept tokens, W vision width.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
+from itertools import groupby
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
@@ -139,12 +141,19 @@ class ClipSource:
         if world_size > self.groups_per_batch:
             raise InputError(f"{self.groups_per_batch} groups a batch for {world_size} processes; raise it")
         groups = self._pool(step // self.pool)[step % self.pool][rank::world_size]
-        samples = [
-            (encoded, features.read(encoded.video_id, [int(tick) for tick in encoded.ticks]))
-            for group, features in groups
-            for encoded in group
-        ]
-        return collate(samples, self.tokens)
+        samples: list[tuple[Encoded, list[int]]] = []
+        read: list[Tensor] = []
+        count = 0
+        for group, features in groups:
+            # The samples of a group show the same frames: each is read, and looked at, once.
+            rows: dict[tuple[str, int], int] = {}
+            for encoded in group:
+                shown = [(encoded.video_id, int(tick)) for tick in encoded.ticks]
+                samples.append((encoded, [count + rows.setdefault(frame, len(rows)) for frame in shown]))
+            read.append(features.read(group[0].video_id, []))  # the shape, for a batch without any frame
+            read += [features.read(video_id, ticks) for video_id, ticks in _by_video(rows)]
+            count += len(rows)
+        return collate(samples, torch.cat(read), self.tokens)
 
     def group(self, place: int) -> tuple[list[Encoded], Features]:
         """The group at a place of the endless order of all epochs."""
@@ -195,3 +204,9 @@ def _by_field(clips: Sequence[tuple[Item, Features]], fields: Mapping[str, float
     if empty := [name for name, found in places.items() if not found]:
         logger.warning("augment.fields: no clip of %s in this corpus; the others share its chance", listed(empty))
     return {name: found for name, found in places.items() if found}
+
+
+def _by_video(frames: Iterable[tuple[str, int]]) -> Iterator[tuple[str, list[int]]]:
+    """Frames in a row, those of one video that follow each other together."""
+    for video_id, run in groupby(frames, key=lambda frame: frame[0]):
+        yield video_id, [tick for _, tick in run]

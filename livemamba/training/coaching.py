@@ -158,7 +158,7 @@ class CoachingModule(nn.Module):
     def predict(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Logits (N, V), targets (N,) and groups (N,) of the supervised positions."""
         live = self.live
-        frames = live.qformer(batch.tokens)
+        frames = live.qformer(batch.tokens)[batch.frames]
         embeds = live.embed(batch.ids, visual=batch.visual, frames=frames)
         hidden, _ = live.backbone(embeds, valid=batch.valid)
         supervised = batch.groups != Target.NONE

@@ -55,10 +55,11 @@ def test_groups_name_what_each_position_has_to_get_right(small_tokens):
 def test_a_batch_is_its_samples_padded(small_tokens):
     one, other = sample(small_tokens), sample(small_tokens, ticks=5, first=2)
     features = Ticks()
-    batch = collate([(each, features.read("v", each.ticks)) for each in (one, other)], small_tokens)
+    frames = features.read("v", range(7))
+    batch = collate([(each, [int(tick) for tick in each.ticks]) for each in (one, other)], frames, small_tokens)
     assert batch.ids.shape == (2, max(len(one), len(other)))
     assert batch.valid.sum(1).tolist() == [len(one), len(other)]
-    assert batch.visual.sum() == 2 * 8 and batch.tokens[:, 0, 0].tolist() == [0, 1, 2, 2, 3, 4, 5, 6]
+    assert batch.visual.sum() == 2 * 8 and batch.tokens[batch.frames, 0, 0].tolist() == [0, 1, 2, 2, 3, 4, 5, 6]
     for row, each in enumerate((one, other)):
         assert batch.targets[row, : len(each)].tolist() == each.targets.tolist()
         assert (batch.targets[row, len(each) :] == IGNORE).all()
@@ -68,9 +69,9 @@ def test_a_batch_is_its_samples_padded(small_tokens):
 def test_features_of_other_frames_are_refused(small_tokens):
     encoded = sample(small_tokens)
     with pytest.raises(InputError, match="features of 2 frames for 3"):
-        collate([(encoded, torch.zeros(2, 3, 4))], small_tokens)
+        collate([(encoded, [0, 1])], torch.zeros(3, 3, 4), small_tokens)
     with pytest.raises(InputError, match="no samples"):
-        collate([], small_tokens)
+        collate([], torch.zeros(0, 3, 4), small_tokens)
 
 
 @pytest.fixture
@@ -118,6 +119,14 @@ def test_groups_of_conversations_are_taken_as_they_are_and_stay_together(make_so
         part = source.batch(0, rank, 4)
         assert len(part.ids) in (1, 2)
         assert len(part.ids) == 1 or part.visual.sum(1).tolist() == [int(part.visual[0].sum())] * 2
+
+
+def test_a_clip_under_two_instructions_is_looked_at_once(make_source):
+    source = make_source(windows=0.5)
+    batch = source.batch(0, 0, 1)
+    assert len(batch.tokens) < len(batch.frames)
+    shown = [tick for group in source._pool(0)[0] for encoded in group[0] for tick in encoded.ticks.tolist()]
+    assert batch.tokens[batch.frames, 0, 0].tolist() == shown
 
 
 def test_an_epoch_shows_every_clip_once(make_source):
