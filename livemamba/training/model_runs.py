@@ -5,8 +5,10 @@ Letters: Q embeddings of a frame, W width.
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from livemamba.coaching.events import Event
@@ -26,6 +28,11 @@ from livemamba.video.source import open_source
 
 Encode = Callable[[Frame], Tensor]
 
+CHUNK_TICKS = 64
+"""So many frames of a cache are embedded together."""
+KEPT_CHUNKS = 16
+"""And so many of these are kept: the next turn, or the other half of a pair, often begins in one of them."""
+
 
 class Frames:
     """Where a network's frames come from.
@@ -38,6 +45,7 @@ class Frames:
 
     def __init__(self, live: LiveMamba, *, videos: str | Path | None = None, features: Features | None = None) -> None:
         assert (videos is None) != (features is None), "frames come from videos or from a cache"
+        self._chunk = lru_cache(maxsize=KEPT_CHUNKS)(self._embed_chunk)
         self._live, self._features = live, features
         self._videos = None if videos is None else Path(videos)
 
@@ -59,16 +67,23 @@ class Frames:
 
     def encode(self, video_id: str) -> Encode | None:
         """How a stream gets the embeddings of a video's frames (1, Q, W); None: from their pixels."""
-        features = self._features
-        if features is None:
+        if self._features is None:
             return None
-        live = self._live
 
         def from_cache(frame: Frame) -> Tensor:
-            embedded: Tensor = live.qformer(features.read(video_id, [frame.tick]).float().to(live.device))
-            return embedded
+            chunk, place = divmod(frame.tick, CHUNK_TICKS)
+            return self._chunk(video_id, chunk)[place : place + 1]
 
         return from_cache
+
+    def _embed_chunk(self, video_id: str, chunk: int) -> Tensor:
+        """The embeddings of some frames that follow each other (T, Q, W): many at once are much cheaper."""
+        assert self._features is not None
+        first = chunk * CHUNK_TICKS
+        ticks = range(first, min(first + CHUNK_TICKS, self._features.length(video_id)))
+        with torch.inference_mode():
+            embedded: Tensor = self._live.qformer(self._features.read(video_id, ticks).float().to(self._live.device))
+        return embedded
 
     def stream(self, video_id: str) -> Stream:
         """A new stream for a video."""

@@ -17,7 +17,7 @@ from livemamba.evaluation.pair_test import PairRules, pairs_of, run_pairs
 from livemamba.evaluation.protocols import lesson_of
 from livemamba.recipe import Plan
 from livemamba.training.features import StateFeatures, cache_key, cache_videos
-from livemamba.training.model_runs import DeafWatcher, Frames, benchmark_watcher, clip_watcher
+from livemamba.training.model_runs import CHUNK_TICKS, DeafWatcher, Frames, benchmark_watcher, clip_watcher
 
 ROOT = Path(__file__).parent.parent.parent
 RULES = PairRules(window_s=8.6)
@@ -83,6 +83,10 @@ def test_frames_from_a_cache_are_those_of_the_videos(seeing, tiny_corpus, tmp_pa
         stream.see(frames[0])
     for name, value in one.state.to_tensors().items():
         torch.testing.assert_close(value, other.state.to_tensors()[name], rtol=1e-2, atol=1e-2)
+    # Frames are embedded many at once: each is its own all the same, also in the last, shorter part.
+    for frame in (shown[0], shown[CHUNK_TICKS], shown[-1]):
+        alone = seeing.qformer(cache.read(video.stem, [frame.tick]).float())
+        torch.testing.assert_close(from_cache.encode(video.stem)(frame), alone, rtol=1e-4, atol=1e-4)
     with pytest.raises(MissingError, match="folder that holds"):
         next(from_videos.of("nowhere"))
 
@@ -91,9 +95,10 @@ def test_a_clip_is_shown_from_its_first_tick_to_its_last(live, tiny_corpus):
     features = StateFeatures(tiny_corpus, keep=47, width=96)
     pairs = pairs_of(read_step_clips(tiny_corpus, "train"), most=2)
     seen = []
-    read = features.read
-    features.read = lambda video, ticks: seen.append((video, ticks[0])) or read(video, ticks)
-    watch = clip_watcher(Frames(live, features=features))
+    frames = Frames(live, features=features)
+    encode = frames.encode
+    frames.encode = lambda video: lambda frame: seen.append((video, frame.tick)) or encode(video)(frame)
+    watch = clip_watcher(frames)
     clip = pairs[0].right
     watch(clip, clip.end_tick + 3)
     assert seen[0] == (clip.video_id, clip.first_tick)
