@@ -174,7 +174,7 @@ SMALLER = (
 
 def test_the_training_is_run_from_nothing_to_its_scores(clone):
     blocks = _blocks("bash", TRAINING)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         for pattern, smaller in SMALLER:
             block = re.sub(pattern, smaller, block)
